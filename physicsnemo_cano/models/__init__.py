@@ -1,0 +1,5 @@
+"""Models of physicsnemo-cano."""
+
+from .cano import CANO
+
+__all__ = ["CANO"]

@@ -1,0 +1,367 @@
+r"""The Cluster Attention Neural Operator as a PhysicsNeMo module."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from physicsnemo.core import ModelMetaData, Module
+from physicsnemo.nn import Mlp, PositionalEmbedding
+
+from physicsnemo_cano.nn.cluster_attention import ClusterAttention
+
+
+@dataclass
+class MetaData(ModelMetaData):
+    r"""What CANO supports."""
+
+    cuda_graphs: bool = True
+    amp: bool = True
+    bf16: bool = True
+    onnx: bool = True
+    onnx_runtime: bool = True
+    auto_grad: bool = True
+
+
+class CANOBlock(nn.Module):
+    r"""Attention and feed-forward network, each normalised before and added after (Algorithm 1).
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    mlp_ratio : int
+        Width of the feed-forward network in units of ``dim``.
+    act : str
+        Activation of the feed-forward network.
+    **attention
+        Arguments of :class:`~physicsnemo_cano.ClusterAttention`.
+
+    Forward
+    -------
+    h : torch.Tensor
+        Shape :math:`(B, N, C)`; the other arguments as in
+        :class:`~physicsnemo_cano.ClusterAttention`.
+
+    Outputs
+    -------
+    torch.Tensor
+        Shape :math:`(B, N, C)`.
+    """
+
+    def __init__(self, dim: int, mlp_ratio: int, act: str, **attention) -> None:
+        super().__init__()
+        self.norm_attention = nn.LayerNorm(dim)
+        self.attention = ClusterAttention(dim, **attention)
+        self.norm_mlp = nn.LayerNorm(dim)
+        self.mlp = Mlp(dim, dim * mlp_ratio, dim, act_layer=act)
+
+    def forward(
+        self,
+        h: Float[torch.Tensor, "B N C"],
+        mask: Bool[torch.Tensor, "B N"] | None = None,
+        weights: Float[torch.Tensor, "B N"] | None = None,
+        spatial_shape: Sequence[int] | None = None,
+    ) -> Float[torch.Tensor, "B N C"]:
+        r"""Apply the block; see the class for the shapes."""
+        h = h + self.attention(self.norm_attention(h), mask, weights, spatial_shape)
+        return h + self.mlp(self.norm_mlp(h))
+
+
+class CANO(Module):
+    r"""Cluster Attention Neural Operator, after `arXiv 2609.39914 <https://arxiv.org/abs/2609.39914>`_.
+
+    Maps functions on a point cloud or a grid to functions on the same points, in time and memory
+    linear in their number. The first fifteen arguments are those of PhysicsNeMo's
+    :class:`~physicsnemo.models.transolver.Transolver` and
+    :class:`~physicsnemo.models.flare.FLARE`, so a configuration changes its ``_target_`` alone.
+
+    Parameters
+    ----------
+    functional_dim : int
+        Number of channels of the input function; 0 where the geometry is the only input.
+    out_dim : int
+        Number of output channels.
+    embedding_dim : int | None, optional, default=None
+        Number of channels of the points' embedding (coordinates, normals, …). Required unless
+        ``unified_pos``.
+    n_layers : int, optional, default=8
+        Number of blocks.
+    n_hidden : int, optional, default=128
+        Number of features; a multiple of ``n_head``.
+    dropout : float, optional, default=0.0
+        Dropout rate of the attention's output.
+    n_head : int, optional, default=8
+        Number of attention heads.
+    act : str, optional, default="gelu"
+        Activation function, a name of PhysicsNeMo's.
+    mlp_ratio : int, optional, default=2
+        Width of the feed-forward networks in units of ``n_hidden``.
+    slice_num : int, optional, default=32
+        Number of clusters :math:`K_c` per head.
+    unified_pos : bool, optional, default=False
+        Embed a grid's points by their distances to ``ref`` reference points an axis on the unit
+        square (interval, cube) instead of an ``embedding``, whose values are then unused.
+    ref : int, optional, default=8
+        Reference points per axis for ``unified_pos``.
+    structured_shape : Sequence[int] | None, optional, default=None
+        Shape of the training grid, of 1, 2 or 3 axes; ``None`` for point clouds.
+    use_te : bool, optional, default=False
+        Transformer Engine is not supported: ``True`` raises.
+    time_input : bool, optional, default=False
+        Whether the model takes a time.
+    normalize_queries : bool, optional, default=True
+        Mean query per cluster; ``False`` for the paper's literal sum (eq. 14).
+    padding_mode : str, optional, default="replicate"
+        What convolutions meet outside the grid: ``"replicate"``, ``"circular"`` on periodic
+        domains, or ``"zeros"``.
+    chunk_size : int | None, optional, default=None
+        Attend this many points at a time, with the same result; can be overridden when a
+        checkpoint is opened.
+
+    Forward
+    -------
+    fx : torch.Tensor
+        Input function of shape :math:`(B, N, C)`, or of the grid's layout
+        :math:`(B, *, C)`, or :math:`(B, 1, C)` for global inputs beside a full ``embedding``.
+    embedding : torch.Tensor, optional
+        Embedding of the points, :math:`(B, N, C')` or of the grid's layout. The grid's shape is
+        read from whichever of ``fx`` and ``embedding`` has the layout, so that a model may be
+        evaluated on other grids than the one it was trained on.
+    time : torch.Tensor, optional
+        Shape :math:`(B,)`; required if and only if ``time_input``.
+    mask : torch.Tensor, optional
+        Boolean, :math:`(B, N)` or of the grid's layout; ``False`` on padding.
+    weights : torch.Tensor, optional
+        Quadrature weights of the points (areas, volumes), non-negative, of any scale,
+        :math:`(B, N)` or of the grid's layout.
+
+    Outputs
+    -------
+    torch.Tensor
+        Output function with ``out_dim`` channels and the layout of ``fx`` (of ``embedding`` where
+        ``fx`` is global); zero on padding.
+
+    Raises
+    ------
+    ValueError
+        If an argument or input is not as above.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = CANO(functional_dim=1, out_dim=1, embedding_dim=2, structured_shape=(16, 16))
+    >>> model(torch.randn(2, 16, 16, 1), torch.randn(2, 16, 16, 2)).shape
+    torch.Size([2, 16, 16, 1])
+    """
+
+    _overridable_args = {"chunk_size"}  # noqa: RUF012, PhysicsNeMo's name and type
+
+    def __init__(
+        self,
+        functional_dim: int,
+        out_dim: int,
+        embedding_dim: int | None = None,
+        n_layers: int = 8,
+        n_hidden: int = 128,
+        dropout: float = 0.0,
+        n_head: int = 8,
+        act: str = "gelu",
+        mlp_ratio: int = 2,
+        slice_num: int = 32,
+        unified_pos: bool = False,
+        ref: int = 8,
+        structured_shape: Sequence[int] | None = None,
+        use_te: bool = False,
+        time_input: bool = False,
+        normalize_queries: bool = True,
+        padding_mode: str = "replicate",
+        chunk_size: int | None = None,
+    ) -> None:
+        super().__init__(meta=MetaData())
+        if use_te:
+            raise ValueError(
+                "CANO does not support use_te=True (Transformer Engine); set use_te=False"
+            )
+        if n_hidden % n_head != 0:
+            raise ValueError(
+                f"CANO expects n_hidden divisible by n_head, got n_hidden={n_hidden}, "
+                f"n_head={n_head}"
+            )
+        if unified_pos and structured_shape is None:
+            raise ValueError("CANO expects a structured_shape with unified_pos=True, got None")
+        if not unified_pos and embedding_dim is None:
+            raise ValueError("CANO expects an embedding_dim unless unified_pos=True, got None")
+        if structured_shape is not None:
+            structured_shape = list(structured_shape)
+            # Hydra may pass a ListConfig, which does not serialise with the checkpoint.
+            self._args["__args__"]["structured_shape"] = structured_shape
+
+        self.functional_dim = functional_dim
+        self.embedding_dim = ref ** len(structured_shape) if unified_pos else embedding_dim
+        self.unified_pos = unified_pos
+        self.ref = ref
+        self.structured_shape = structured_shape
+
+        self.encoder = Mlp(
+            self.embedding_dim + functional_dim, 2 * n_hidden, n_hidden, act_layer=act
+        )
+        self.time_embedding = PositionalEmbedding(n_hidden, learnable=True) if time_input else None
+        self.blocks = nn.ModuleList(
+            CANOBlock(
+                n_hidden,
+                mlp_ratio,
+                act,
+                heads=n_head,
+                dim_head=n_hidden // n_head,
+                dropout=dropout,
+                n_clusters=slice_num,
+                spatial_shape=structured_shape,
+                padding_mode=padding_mode,
+                normalize_queries=normalize_queries,
+                chunk_size=chunk_size,
+            )
+            for _ in range(n_layers)
+        )
+        self.decoder = nn.Sequential(nn.LayerNorm(n_hidden), nn.Linear(n_hidden, out_dim))
+
+    def forward(
+        self,
+        fx: Float[torch.Tensor, "B *points C"],
+        embedding: Float[torch.Tensor, "B *points C_emb"] | None = None,
+        time: Float[torch.Tensor, " B"] | None = None,
+        mask: Bool[torch.Tensor, "B *points"] | None = None,
+        weights: Float[torch.Tensor, "B *points"] | None = None,
+    ) -> Float[torch.Tensor, "B *points C_out"]:
+        r"""Predict the output function; see the class for the shapes."""
+        if not torch.compiler.is_compiling():
+            self._check(fx, embedding, time)
+        shape = self._grid(fx, embedding)
+        layout = fx if embedding is None or _points(fx) != 1 else embedding
+        layout = layout.shape[1:-1]
+
+        fx = fx.flatten(1, -2)  # (B, N, C), or (B, 1, C) for global inputs
+        if self.unified_pos:
+            embedding = unified_position(shape, self.ref, fx).unsqueeze(0)
+        else:
+            embedding = embedding.flatten(1, -2)  # (B, N, C_emb)
+        weights = None if weights is None else weights.flatten(1)  # (B, N)
+        if mask is not None:
+            mask = mask.flatten(1)  # (B, N)
+            padding = ~mask.unsqueeze(-1)
+            # Padding may hold anything, NaN included, and 0 × NaN would reach the gradients.
+            embedding = embedding.masked_fill(padding, 0)
+            fx = fx if fx.shape[1] == 1 else fx.masked_fill(padding, 0)
+
+        h = self._encode(fx, embedding)  # (B, N, d)
+        if self.time_embedding is not None:
+            h = h + self.time_embedding(time).unsqueeze(1)
+        for block in self.blocks:
+            h = block(h, mask, weights, shape)
+        out = self.decoder(h)
+        if mask is not None:
+            out = out.masked_fill(padding, 0)
+        return out.unflatten(1, layout)
+
+    def _encode(self, fx, embedding):
+        r"""Encode ``[embedding, fx]`` without joining them: a global fx is never spread out."""
+        first, *rest = self.encoder.layers
+        weight_embedding, weight_fx = first.weight.split(
+            [self.embedding_dim, self.functional_dim], 1
+        )
+        hidden = F.linear(embedding, weight_embedding, first.bias)
+        if self.functional_dim:
+            hidden = hidden + F.linear(fx, weight_fx)
+        for layer in rest:
+            hidden = layer(hidden)
+        return hidden
+
+    def _grid(self, fx, embedding) -> tuple[int, ...] | None:
+        r"""Shape of the grid at hand, ``None`` for a cloud."""
+        if self.structured_shape is None:
+            return None
+        axes = len(self.structured_shape)
+        for points in (fx, embedding):
+            if points is not None and points.ndim == axes + 2 and _points(points) > 1:
+                return tuple(points.shape[1:-1])
+        return tuple(self.structured_shape)
+
+    def _check(self, fx, embedding, time) -> None:
+        inputs = {"fx": (fx, self.functional_dim)}
+        if not self.unified_pos:
+            if embedding is None:
+                raise ValueError(
+                    f"CANO expects an embedding of {self.embedding_dim} channels, got None"
+                )
+            inputs["embedding"] = (embedding, self.embedding_dim)
+        axes = () if self.structured_shape is None else (len(self.structured_shape) + 2,)
+        dtype = self.decoder[1].weight.dtype
+        for name, (tensor, channels) in inputs.items():
+            if tensor.ndim not in (3, *axes) or tensor.shape[-1] != channels:
+                layouts = f"(B, N, {channels})" + (f" or (B, *grid, {channels})" if axes else "")
+                raise ValueError(
+                    f"CANO expects {name} of shape {layouts}, got {tuple(tensor.shape)}"
+                )
+            if tensor.dtype != dtype and not torch.is_autocast_enabled(tensor.device.type):
+                raise ValueError(f"CANO expects {name} of dtype {dtype}, got {tensor.dtype}")
+        if embedding is not None and embedding.shape[0] != fx.shape[0]:
+            raise ValueError(
+                "CANO expects fx and embedding of one batch size, "
+                f"got {tuple(fx.shape)} and {tuple(embedding.shape)}"
+            )
+        points = _points(fx if self.unified_pos else embedding)
+        if _points(fx) not in (1, points):
+            raise ValueError(
+                "CANO expects fx on the points of the embedding, or (B, 1, C), "
+                f"got {tuple(fx.shape)} and {tuple(embedding.shape)}"
+            )
+        grid = self._grid(fx, embedding)
+        if grid is not None and math.prod(grid) != points:
+            raise ValueError(
+                f"CANO expects the {math.prod(grid)} points of the grid {grid}, got {points}; on "
+                "another grid pass fx or embedding in the grid's layout (B, *grid, C)"
+            )
+        if (time is not None) != (self.time_embedding is not None):
+            raise ValueError(
+                "CANO expects a time if and only if time_input=True, "
+                f"got time {None if time is None else tuple(time.shape)}"
+            )
+        if time is not None and tuple(time.shape) != (fx.shape[0],):
+            raise ValueError(
+                f"CANO expects time of shape (B,) = ({fx.shape[0]},), got {tuple(time.shape)}"
+            )
+
+
+def unified_position(shape: Sequence[int], ref: int, like: torch.Tensor) -> torch.Tensor:
+    r"""Distances of a grid's points to a coarse reference grid, both on the unit cube.
+
+    Parameters
+    ----------
+    shape : Sequence[int]
+        The grid, of 1, 2 or 3 axes.
+    ref : int
+        Reference points per axis.
+    like : torch.Tensor
+        Gives dtype and device.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(N, \text{ref}^{\text{axes}})`, as in Transolver.
+    """
+    points, references = (
+        torch.cartesian_prod(
+            *(torch.linspace(0, 1, n, dtype=like.dtype, device=like.device) for n in sizes)
+        ).reshape(-1, len(shape))
+        for sizes in (shape, [ref] * len(shape))
+    )
+    return torch.linalg.vector_norm(points[:, None] - references, dim=-1)
+
+
+def _points(tensor: torch.Tensor) -> int:
+    return math.prod(tensor.shape[1:-1])

@@ -1,0 +1,1 @@
+"""Neural layers. Imports nothing itself: ``nn.functional`` must load with torch alone."""

@@ -1,0 +1,264 @@
+r"""The ClusterAttention layer, on point clouds and on 1D, 2D and 3D grids."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+
+from physicsnemo_cano.nn.functional import cluster_attention
+
+PADDING_MODES = ("replicate", "circular", "zeros")
+
+
+class ClusterAttention(nn.Module):
+    r"""Attention of softly clustered queries to all keys and values.
+
+    The layer of CANO (`arXiv 2609.39914 <https://arxiv.org/abs/2609.39914>`_, eq. 9 and 13 to
+    16). On a grid a convolution of the input comes before the projections; on a grid other than
+    the one given at construction the convolution keeps its physical reach.
+
+    Parameters
+    ----------
+    dim : int
+        Number of input and output features.
+    heads : int, optional, default=8
+        Number of attention heads :math:`H`.
+    dim_head : int, optional, default=64
+        Features per head :math:`D`.
+    dropout : float, optional, default=0.0
+        Dropout rate of the output.
+    n_clusters : int, optional, default=64
+        Number of clusters :math:`K_c` per head.
+    spatial_shape : Sequence[int] | None, optional, default=None
+        Shape of the training grid, of 1, 2 or 3 axes; ``None`` for point clouds.
+    kernel : int, optional, default=3
+        Odd width of the convolution on grids.
+    padding_mode : str, optional, default="replicate"
+        What the convolution meets outside the grid: ``"replicate"``, ``"circular"`` on periodic
+        domains, or ``"zeros"``.
+    normalize_queries : bool, optional, default=True
+        Mean query per cluster; ``False`` for the paper's literal sum (eq. 14).
+    chunk_size : int | None, optional, default=None
+        Attend this many points at a time, with the same result.
+
+    Forward
+    -------
+    x : torch.Tensor
+        Point features of shape :math:`(B, N, C)`; a grid's points in row-major order.
+    mask : torch.Tensor, optional
+        Boolean, shape :math:`(B, N)`, ``False`` on padding.
+    weights : torch.Tensor, optional
+        Quadrature weights of shape :math:`(B, N)`, of any positive scale.
+    spatial_shape : Sequence[int], optional
+        Shape of the grid at hand where it differs from the training grid's.
+
+    Outputs
+    -------
+    torch.Tensor
+        Shape :math:`(B, N, C)`; zero on padding before the output projection's bias.
+
+    Raises
+    ------
+    ValueError
+        If a size, shape, dtype or value is not as above.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = ClusterAttention(dim=32, heads=4, dim_head=8, n_clusters=16)
+    >>> layer(torch.randn(2, 100, 32)).shape
+    torch.Size([2, 100, 32])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 8,
+        dim_head: int = 64,
+        dropout: float = 0.0,
+        n_clusters: int = 64,
+        spatial_shape: Sequence[int] | None = None,
+        kernel: int = 3,
+        padding_mode: str = "replicate",
+        normalize_queries: bool = True,
+        chunk_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        for name, size in (("heads", heads), ("dim_head", dim_head), ("n_clusters", n_clusters)):
+            if size < 1:
+                raise ValueError(f"ClusterAttention expects {name} >= 1, got {size}")
+        self.heads = heads
+        self.normalize_queries = normalize_queries
+        self.chunk_size = chunk_size
+        inner = heads * dim_head
+
+        self.convolution = (
+            None
+            if spatial_shape is None
+            else GridConvolution(dim, spatial_shape, kernel, padding_mode)
+        )
+        self.to_qkv = nn.Linear(dim, 3 * inner)  # eq. 9
+        # A unit normal spreads the clusters from the start (one scale for queries of any size).
+        self.centroids = nn.Parameter(torch.randn(heads, n_clusters, dim_head))  # W_c of eq. 13
+        self.to_out = nn.Linear(inner, dim)  # W_O of eq. 16
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        x: Float[torch.Tensor, "B N C"],
+        mask: Bool[torch.Tensor, "B N"] | None = None,
+        weights: Float[torch.Tensor, "B N"] | None = None,
+        spatial_shape: Sequence[int] | None = None,
+    ) -> Float[torch.Tensor, "B N C"]:
+        r"""Apply the layer; see the class for the shapes."""
+        query, key, value = self._project(x, mask, spatial_shape)  # (B, H, N, D)
+        attended = cluster_attention(
+            query,
+            key,
+            value,
+            self.centroids,
+            mask=mask,
+            weights=weights,
+            normalize_queries=self.normalize_queries,
+            chunk_size=self.chunk_size,
+        )
+        out = attended.transpose(1, 2).flatten(2)  # (B, N, H D)
+        return self.dropout(self.to_out(out))
+
+    def assignments(
+        self,
+        x: Float[torch.Tensor, "B N C"],
+        mask: Bool[torch.Tensor, "B N"] | None = None,
+        spatial_shape: Sequence[int] | None = None,
+    ) -> Float[torch.Tensor, "B H N K"]:
+        r"""Return the soft assignment of every point to the clusters (eq. 13).
+
+        Parameters
+        ----------
+        x, mask, spatial_shape
+            As in the forward pass.
+
+        Returns
+        -------
+        torch.Tensor
+            :math:`C` of shape :math:`(B, H, N, K_c)`; its rows sum to one.
+        """
+        query, _, _ = self._project(x, mask, spatial_shape)
+        return (query @ self.centroids.mT).softmax(-1)
+
+    def _project(self, x, mask, spatial_shape):
+        if not torch.compiler.is_compiling() and (
+            x.ndim != 3 or x.shape[-1] != self.to_qkv.in_features
+        ):
+            raise ValueError(
+                f"ClusterAttention expects x of shape (B, N, {self.to_qkv.in_features}), "
+                f"got {tuple(x.shape)}"
+            )
+        if mask is not None:
+            x = x.masked_fill(~mask.unsqueeze(-1), 0)
+        if self.convolution is not None:
+            x = self.convolution(x, spatial_shape)
+        qkv = self.to_qkv(x).unflatten(-1, (3, self.heads, -1))  # (B, N, 3, H, D)
+        return qkv.permute(2, 0, 3, 1, 4).unbind(0)
+
+
+class GridConvolution(nn.Module):
+    r"""A convolution whose stencil keeps its physical reach on finer and coarser grids.
+
+    On a grid :math:`r` times finer than the training grid each tap sits :math:`r` points from the
+    centre: a dilation where :math:`r` is whole, else each tap is shared linearly between the two
+    nearest points.
+
+    Parameters
+    ----------
+    dim : int
+        Number of input and output features.
+    spatial_shape : Sequence[int]
+        Shape of the training grid.
+    kernel : int
+        Odd number of taps along each axis.
+    padding_mode : str
+        ``"replicate"``, ``"circular"`` or ``"zeros"``.
+
+    Forward
+    -------
+    x : torch.Tensor
+        Shape :math:`(B, N, C)`.
+    spatial_shape : Sequence[int], optional
+        The grid at hand; the training grid by default.
+
+    Outputs
+    -------
+    torch.Tensor
+        Shape :math:`(B, N, C)`.
+    """
+
+    def __init__(
+        self, dim: int, spatial_shape: Sequence[int], kernel: int, padding_mode: str
+    ) -> None:
+        super().__init__()
+        self.spatial_shape = tuple(spatial_shape)
+        axes = len(self.spatial_shape)
+        if axes not in (1, 2, 3) or any(n != int(n) or n < 1 for n in self.spatial_shape):
+            raise ValueError(
+                f"spatial_shape must be 1, 2 or 3 positive whole numbers, got {spatial_shape}"
+            )
+        if kernel < 1 or kernel % 2 == 0:
+            raise ValueError(f"kernel must be a positive odd number, got {kernel}")
+        if padding_mode not in PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {PADDING_MODES}, got {padding_mode!r}")
+        self.padding_mode = padding_mode
+        layer = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](dim, dim, kernel)
+        self.weight, self.bias = layer.weight, layer.bias  # PyTorch's default initialisation
+        self._convolve = (F.conv1d, F.conv2d, F.conv3d)[axes - 1]
+
+    def forward(
+        self, x: Float[torch.Tensor, "B N C"], spatial_shape: Sequence[int] | None = None
+    ) -> Float[torch.Tensor, "B N C"]:
+        r"""Convolve; see the class for the shapes."""
+        shape = self.spatial_shape if spatial_shape is None else tuple(spatial_shape)
+        if not torch.compiler.is_compiling() and (
+            len(shape) != len(self.spatial_shape) or math.prod(shape) != x.shape[1]
+        ):
+            raise ValueError(
+                f"expected a grid of {len(self.spatial_shape)} axes with {x.shape[1]} points, "
+                f"got spatial_shape {shape}"
+            )
+        weight, dilation, padding = self.weight, [], []
+        for axis, (now, trained) in enumerate(zip(shape, self.spatial_shape, strict=True)):
+            ratio = _refinement(now, trained, self.padding_mode == "circular")
+            if ratio != int(ratio):
+                weight, ratio = _share_taps(weight, axis + 2, ratio), 1
+            dilation.append(int(ratio))
+            reach = int(ratio) * (weight.shape[axis + 2] // 2)
+            padding = [reach, reach, *padding]  # F.pad counts axes from the last
+        x = x.mT.unflatten(-1, shape)  # (B, C, *shape)
+        mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
+        x = self._convolve(F.pad(x, padding, mode=mode), weight, self.bias, dilation=dilation)
+        return x.flatten(2).mT
+
+
+def _refinement(now: int, trained: int, periodic: bool) -> float:
+    r"""How many times finer a grid axis is; whole wherever the grids nest."""
+    candidates = [now / trained]  # cells, or nodes of a periodic axis
+    if not periodic and now > 1 and trained > 1:
+        candidates.insert(0, (now - 1) / (trained - 1))  # nodes, both ends included
+    for ratio in candidates:
+        if ratio == int(ratio):
+            return ratio
+    return candidates[0]
+
+
+def _share_taps(weight: torch.Tensor, axis: int, ratio: float) -> torch.Tensor:
+    r"""Spread a kernel's taps, ``ratio`` points apart along ``axis``, over the whole points."""
+    half = weight.shape[axis] // 2
+    reach = math.ceil(half * ratio)
+    taps = torch.arange(-half, half + 1, device=weight.device) * ratio
+    points = torch.arange(-reach, reach + 1, device=weight.device)
+    share = (1 - (taps[:, None] - points).abs()).clamp_min(0).to(weight.dtype)  # hat functions
+    return (weight.movedim(axis, -1) @ share).movedim(-1, axis)
