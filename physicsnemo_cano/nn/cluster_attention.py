@@ -164,7 +164,8 @@ class ClusterAttention(nn.Module):
         if self.convolution is not None:
             x = self.convolution(x, spatial_shape)
         qkv = self.to_qkv(x).unflatten(-1, (3, self.heads, -1))  # (B, N, 3, H, D)
-        return qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        # Contiguous heads: every pass over the points then streams through memory.
+        return qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
 
 
 class GridConvolution(nn.Module):
