@@ -1,0 +1,5 @@
+"""The airfoil benchmark's figures."""
+
+
+def draw(results, folder):
+    """Draw."""
