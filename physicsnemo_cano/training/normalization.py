@@ -12,6 +12,7 @@ from physicsnemo.datapipes import Normalize
 from tensordict import TensorDict
 
 from physicsnemo_cano.datapipes import BenchmarkReader
+from physicsnemo_cano.training.files import replacing
 
 _KEYS = ("embedding", "fx", "target")
 
@@ -99,12 +100,13 @@ class Statistics:
 
     def save(self, file: Path) -> None:
         """Write an npz file with ``mean_<key>``, ``std_<key>`` and ``mean_target_field``."""
-        np.savez(
-            file,
-            mean_target_field=self.mean_target.numpy(),
-            **{f"mean_{key}": value.numpy() for key, value in self.means.items()},
-            **{f"std_{key}": value.numpy() for key, value in self.stds.items()},
-        )
+        with replacing(file) as draft, draft.open("wb") as stream:
+            np.savez(
+                stream,
+                mean_target_field=self.mean_target.numpy(),
+                **{f"mean_{key}": value.numpy() for key, value in self.means.items()},
+                **{f"std_{key}": value.numpy() for key, value in self.stds.items()},
+            )
 
     @classmethod
     def load(cls, file: Path) -> Statistics:
