@@ -14,6 +14,7 @@ from physicsnemo.core import ModelMetaData, Module
 from physicsnemo.nn import Mlp, PositionalEmbedding
 
 from physicsnemo_cano.nn.cluster_attention import ClusterAttention
+from physicsnemo_cano.nn.functional.cluster_attention import check_mask_and_weights
 
 
 @dataclass
@@ -118,8 +119,8 @@ class CANO(Module):
     normalize_queries : bool, optional, default=True
         Mean query per cluster; ``False`` for the paper's literal sum (eq. 14).
     padding_mode : str, optional, default="replicate"
-        What convolutions meet outside the grid: ``"replicate"``, ``"circular"`` on periodic
-        domains, or ``"zeros"``.
+        What convolutions meet outside the grid: ``"replicate"``, or ``"circular"`` on periodic
+        domains.
     chunk_size : int | None, optional, default=None
         Attend this many points at a time, with the same result; can be overridden when a
         checkpoint is opened.
@@ -240,7 +241,7 @@ class CANO(Module):
     ) -> Float[torch.Tensor, "B *points C_out"]:
         r"""Predict the output function; see the class for the shapes."""
         if not torch.compiler.is_compiling():
-            self._check(fx, embedding, time)
+            self._check(fx, embedding, time, mask, weights)
         shape = self._grid(fx, embedding)
         layout = fx if embedding is None or _points(fx) != 1 else embedding
         layout = layout.shape[1:-1]
@@ -291,7 +292,7 @@ class CANO(Module):
                 return tuple(points.shape[1:-1])
         return tuple(self.structured_shape)
 
-    def _check(self, fx, embedding, time) -> None:
+    def _check(self, fx, embedding, time, mask, weights) -> None:
         inputs = {"fx": (fx, self.functional_dim)}
         if not self.unified_pos:
             if embedding is None:
@@ -326,6 +327,8 @@ class CANO(Module):
                 f"CANO expects the {math.prod(grid)} points of the grid {grid}, got {points}; on "
                 "another grid pass fx or embedding in the grid's layout (B, *grid, C)"
             )
+        mask, weights = (t if t is None else t.flatten(1) for t in (mask, weights))
+        check_mask_and_weights(mask, weights, fx.shape[0], points)
         if (time is not None) != (self.time_embedding is not None):
             raise ValueError(
                 "CANO expects a time if and only if time_input=True, "

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from physicsnemo_cano.nn.functional import cluster_attention
 
-PADDING_MODES = ("replicate", "circular", "zeros")
+PADDING_MODES = ("replicate", "circular")
 
 
 class ClusterAttention(nn.Module):
@@ -39,8 +39,8 @@ class ClusterAttention(nn.Module):
     kernel : int, optional, default=3
         Odd width of the convolution on grids.
     padding_mode : str, optional, default="replicate"
-        What the convolution meets outside the grid: ``"replicate"``, ``"circular"`` on periodic
-        domains, or ``"zeros"``.
+        What the convolution meets outside the grid: ``"replicate"``, or ``"circular"`` on
+        periodic domains.
     normalize_queries : bool, optional, default=True
         Mean query per cluster; ``False`` for the paper's literal sum (eq. 14).
     chunk_size : int | None, optional, default=None
@@ -164,7 +164,8 @@ class ClusterAttention(nn.Module):
         if self.convolution is not None:
             x = self.convolution(x, spatial_shape)
         qkv = self.to_qkv(x).unflatten(-1, (3, self.heads, -1))  # (B, N, 3, H, D)
-        return qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        # Contiguous heads: every pass over the points then streams through memory.
+        return qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
 
 
 class GridConvolution(nn.Module):
@@ -183,7 +184,7 @@ class GridConvolution(nn.Module):
     kernel : int
         Odd number of taps along each axis.
     padding_mode : str
-        ``"replicate"``, ``"circular"`` or ``"zeros"``.
+        ``"replicate"`` or ``"circular"``.
 
     Forward
     -------
@@ -229,18 +230,27 @@ class GridConvolution(nn.Module):
                 f"expected a grid of {len(self.spatial_shape)} axes with {x.shape[1]} points, "
                 f"got spatial_shape {shape}"
             )
-        weight, dilation, padding = self.weight, [], []
+        x = x.unflatten(1, shape)  # (B, *shape, C)
+        weight, dilation = self.weight, []
         for axis, (now, trained) in enumerate(zip(shape, self.spatial_shape, strict=True)):
             ratio = _refinement(now, trained, self.padding_mode == "circular")
             if ratio != int(ratio):
                 weight, ratio = _share_taps(weight, axis + 2, ratio), 1
             dilation.append(int(ratio))
-            reach = int(ratio) * (weight.shape[axis + 2] // 2)
-            padding = [reach, reach, *padding]  # F.pad counts axes from the last
-        x = x.mT.unflatten(-1, shape)  # (B, C, *shape)
-        mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
-        x = self._convolve(F.pad(x, padding, mode=mode), weight, self.bias, dilation=dilation)
+            x = _pad(x, axis + 1, int(ratio) * (weight.shape[axis + 2] // 2), self.padding_mode)
+        x = self._convolve(x.movedim(-1, 1), weight, self.bias, dilation=dilation)
         return x.flatten(2).mT
+
+
+def _pad(x: torch.Tensor, axis: int, reach: int, mode: str) -> torch.Tensor:
+    r"""Extend an axis by ``reach`` points at both ends (F.pad's gradient does not compile)."""
+    size = x.shape[axis]
+    if mode == "circular":
+        before, after = x.narrow(axis, size - reach, reach), x.narrow(axis, 0, reach)
+    else:
+        edge = [*x.shape[:axis], reach, *x.shape[axis + 1 :]]
+        before, after = (x.narrow(axis, end, 1).expand(edge) for end in (0, size - 1))
+    return torch.cat([before, x, after], axis)
 
 
 def _refinement(now: int, trained: int, periodic: bool) -> float:
