@@ -1,0 +1,6 @@
+"""Readers of the published files and of those our reference solvers write."""
+
+from physicsnemo_cano.datapipes.airfoil import Airfoil
+from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
+
+__all__ = ["Airfoil", "BenchmarkReader", "Channel"]

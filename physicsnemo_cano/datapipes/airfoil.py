@@ -1,0 +1,136 @@
+"""Transonic flow round aerofoils: mesh points to Mach number (Geo-FNO's NACA set)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import torch
+
+from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel, Split, choose
+from physicsnemo_cano.datapipes.quadrature import node_weights
+
+_FILES = tuple(f"NACA_Cylinder_{name}.npy" for name in "XYQ")
+_GRID = (221, 51)
+_MACH = 4  # channel of Q
+_HELP = (
+    f"Expected either a folder with {', '.join(_FILES)} (the published files) or an HDF5 file "
+    "with x, y and mach. To make one: python examples/airfoil/generate.py"
+)
+
+
+class Airfoil(BenchmarkReader):
+    r"""Samples of the airfoil benchmark, from the published files or a generated one.
+
+    Published: a folder with ``NACA_Cylinder_X.npy`` and ``NACA_Cylinder_Y.npy``
+    :math:`(n, 221, 51)` and ``NACA_Cylinder_Q.npy`` :math:`(n, 5, 221, 51)`, whose channel 4 is
+    the Mach number. The first 1000 samples are for training, the next 200 for testing; the files
+    are mapped, not loaded. Generated: an HDF5 file with ``x``, ``y`` and ``mach``, each
+    :math:`(n, n_i, n_j)`; the first 80 % are for training.
+
+    A sample holds ``embedding`` :math:`(n_i n_j, 2)`, coordinates in chords; ``fx`` with 0
+    channels; ``target`` :math:`(n_i n_j, 1)`, the Mach number; with ``weights=True`` also
+    ``weights`` :math:`(n_i n_j,)`, areas in square chords.
+
+    Parameters
+    ----------
+    root : str, Path or None
+        The folder or the HDF5 file; ``None`` only earns the message that says what is needed.
+    split : {"train", "test"}
+        Which part.
+    n_train, n_test : int, optional
+        Take fewer samples; all by default.
+    weights : bool, optional, default=False
+        Whether samples carry quadrature weights.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at ``root``, or a file of the folder is missing.
+    ValueError
+        If a file has another key or shape than expected, or too few samples.
+    """
+
+    coordinates = (Channel("x / c"), Channel("y / c"))
+    targets = (Channel("Mach number"),)
+
+    def __init__(
+        self,
+        root: str | Path | None,
+        split: Split = "train",
+        n_train: int | None = None,
+        n_test: int | None = None,
+        weights: bool = False,
+    ) -> None:
+        super().__init__()
+        if root is None:
+            raise FileNotFoundError(f"data.root is not given. {_HELP}")
+        self.path = Path(root)
+        self.weights = weights
+        if self.path.is_dir():
+            self.source = "published"
+            self._x, self._y, self._mach = self._open_published()
+            pools = range(1000), range(1000, 1200)
+        elif self.path.is_file():
+            self.source = "generated"
+            self._x, self._y, self._mach = self._open_generated()
+            n_first = round(0.8 * len(self._x))
+            pools = range(n_first), range(n_first, len(self._x))
+        else:
+            raise FileNotFoundError(f"No airfoil data at {self.path}. {_HELP}")
+        self.spatial_shape = tuple(self._x.shape[1:])
+        self._indices = choose(split, n_train, n_test, pools)
+
+    def _open_published(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        missing = [name for name in _FILES if not (self.path / name).is_file()]
+        if missing:
+            raise FileNotFoundError(f"{self.path} lacks {', '.join(missing)}. {_HELP}")
+        x, y, q = (np.load(self.path / name, mmap_mode="r") for name in _FILES)
+        n = len(x)
+        for name, array, expected in zip(
+            _FILES, (x, y, q), ((n, *_GRID), (n, *_GRID), (n, 5, *_GRID)), strict=True
+        ):
+            if array.shape != expected or n < 1200:
+                raise ValueError(
+                    f"{self.path / name} has shape {array.shape}, expected "
+                    f"{('n', *expected[1:])} with the same n >= 1200 in all files. {_HELP}"
+                )
+        return x, y, q[:, _MACH]
+
+    def _open_generated(self) -> tuple[h5py.Dataset, h5py.Dataset, h5py.Dataset]:
+        try:
+            self._file = h5py.File(self.path, "r")
+        except OSError as error:
+            raise ValueError(f"{self.path} is no HDF5 file ({error}). {_HELP}") from error
+        found = {name: getattr(item, "shape", "a group") for name, item in self._file.items()}
+        shapes = [found.get(name) for name in ("x", "y", "mach")]
+        if len(set(shapes)) != 1 or shapes[0] is None or len(shapes[0]) != 3 or shapes[0][0] < 2:
+            raise ValueError(
+                f"{self.path} holds {found}, expected x, y and mach of one shape (n >= 2, i, j). "
+                f"{_HELP}"
+            )
+        return self._file["x"], self._file["y"], self._file["mach"]
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def _load_sample(self, index: int) -> dict[str, torch.Tensor]:
+        i = self._indices[index]
+        points = torch.from_numpy(
+            np.stack([self._x[i], self._y[i]], axis=-1).astype(np.float32)
+        )  # (n_i, n_j, 2)
+        mach = torch.from_numpy(np.array(self._mach[i], dtype=np.float32))  # (n_i, n_j)
+        sample = {
+            "embedding": points.flatten(0, 1),
+            "fx": points.new_empty(mach.numel(), 0),
+            "target": mach.reshape(-1, 1),
+        }
+        if self.weights:
+            sample["weights"] = node_weights(points, structured=True).flatten()
+        return sample
+
+    def close(self) -> None:
+        """Close the HDF5 file; mapped files need nothing."""
+        if self.source == "generated":
+            self._file.close()

@@ -1,0 +1,177 @@
+"""Errors, predictions and costs of a model on a set of samples."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+from physicsnemo.datapipes import DataLoader, Dataset
+from physicsnemo.distributed import DistributedManager
+from tensordict import TensorDict
+
+from physicsnemo_cano.datapipes import BenchmarkReader
+from physicsnemo_cano.losses import relative_l2
+from physicsnemo_cano.training.distributed import gather
+from physicsnemo_cano.training.forward import bare, call_model
+from physicsnemo_cano.training.normalization import Statistics
+
+
+class Predictor:
+    """Predictions and errors in physical units, from a model that works in normalised ones.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Possibly wrapped.
+    spatial_shape : tuple of int or None
+        Shape of the samples' mesh; ``None`` for clouds.
+    statistics : Statistics
+        Of the training set.
+    device : torch.device
+        Where the model is.
+    amp : {None, "bf16"}
+        Precision of the model's arithmetic; ``None`` is float32.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        spatial_shape: tuple[int, ...] | None,
+        statistics: Statistics,
+        device: torch.device,
+        amp: str | None = None,
+    ) -> None:
+        if amp not in (None, "bf16"):
+            raise ValueError(f"training.amp: choose from null, bf16; got {amp!r}")
+        self.model = model
+        self.spatial_shape = spatial_shape
+        self.denormalize = statistics.denormalizer(device)
+        self.device = device
+        self.amp = amp
+
+    def __call__(self, batch: TensorDict) -> torch.Tensor:
+        """Prediction of shape (B, N, d_u), in physical units."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp == "bf16"):
+            output = call_model(self.model, batch, self.spatial_shape)
+        return self.denormalize(output)
+
+    def errors(self, batch: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
+        """Relative L2 errors (B,) and the prediction they belong to."""
+        prediction = self(batch)
+        mask = batch["mask"] if "mask" in set(batch.keys()) else None
+        return relative_l2(prediction, batch["target"], mask), prediction
+
+
+@torch.no_grad()
+def evaluate(
+    predict: Predictor, dataset: Dataset, batch_size: int, dist: DistributedManager
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Errors and predictions on all samples, each computed once, by all processes together.
+
+    Parameters
+    ----------
+    predict : Predictor
+        The model.
+    dataset : Dataset
+        The samples.
+    batch_size : int
+        Of all processes together.
+    dist : DistributedManager
+        This process and their number.
+
+    Returns
+    -------
+    errors : numpy.ndarray
+        Of shape (n,), in the order of the dataset; on every process.
+    predictions : list of numpy.ndarray
+        n fields (N, d_u), in physical units; on every process.
+
+    Raises
+    ------
+    FloatingPointError
+        If an error is not finite.
+    """
+    training = predict.model.training
+    predict.model.eval()
+    mine = range(dist.rank, len(dataset), dist.world_size)
+    batch_size = max(1, batch_size // dist.world_size)
+    found = []
+    for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine):
+        errors, prediction = predict.errors(batch)
+        found += zip(errors.tolist(), prediction.cpu().numpy(), strict=True)
+    predict.model.train(training)
+    indexed = [(index, *pair) for index, pair in zip(mine, found, strict=True)]
+    found = sorted(gather(indexed), key=lambda item: item[0])
+    errors = np.array([error for _, error, _ in found])
+    if not np.isfinite(errors).all():
+        raise FloatingPointError(
+            f"The error on test sample {int(np.argmin(np.isfinite(errors)))} is not finite: the "
+            "training diverged (try a lower training.lr), or this sample's target is zero"
+        )
+    return errors, [prediction for _, _, prediction in found]
+
+
+def mean_predictor_error(reader: BenchmarkReader, statistics: Statistics) -> float:
+    """Mean relative L2 error of predicting the mean training field for every sample."""
+    mean, errors = statistics.mean_target, []  # (N, d_u), or (1, d_u)
+    for index in range(len(reader)):
+        sample, _ = reader[index]
+        target = sample["target"].unsqueeze(0)
+        mask = sample["mask"].unsqueeze(0) if "mask" in set(sample.keys()) else None
+        if mean.shape[0] not in (1, target.shape[1]):  # a mesh of another size
+            mean = mean.mean(0, keepdim=True)
+        errors.append(relative_l2(mean.expand_as(target), target, mask).item())
+    return float(np.mean(errors))
+
+
+@torch.no_grad()
+def inference_ms(predict: Predictor, dataset: Dataset, n_samples: int = 20) -> float:
+    """Median time of a prediction of one sample, data loading excluded, in milliseconds."""
+    predict.model.eval()
+    wait = torch.cuda.synchronize if predict.device.type == "cuda" else _nothing
+    times = []
+    for index in range(min(n_samples, len(dataset)) + 1):
+        batch = dataset[max(index - 1, 0)][0].unsqueeze(0)
+        wait()
+        start = time.perf_counter()
+        predict(batch)
+        wait()
+        times.append(1e3 * (time.perf_counter() - start))
+    return float(np.median(times[1:]))  # the first one warms up
+
+
+def _nothing() -> None: ...
+
+
+@torch.no_grad()
+def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | None:
+    """How the last layer with clusters assigns a sample's points to them.
+
+    Parameters
+    ----------
+    predict : Predictor
+        The model; its layers with clusters are those that have a method ``assignments``.
+    sample : TensorDict
+        One normalised sample, on the model's device.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Of shape (H, N, K_c), rows sum to 1; ``None`` for models without clusters.
+    """
+    model = bare(predict.model)
+    layers = [m for m in model.modules() if callable(getattr(m, "assignments", None))]
+    if not layers:
+        return None
+    seen: list[torch.Tensor] = []
+
+    def remember(layer: torch.nn.Module, args: tuple) -> None:
+        seen.append(layer.assignments(args[0], spatial_shape=predict.spatial_shape))
+
+    handle = layers[-1].register_forward_pre_hook(remember)
+    try:
+        call_model(model.eval(), sample.unsqueeze(0), predict.spatial_shape)
+    finally:
+        handle.remove()
+    return seen[0][0].float().cpu().numpy()

@@ -1,0 +1,66 @@
+"""Optimisers and the learning-rate schedule."""
+
+from __future__ import annotations
+
+import torch
+from physicsnemo.optim import CombinedOptimizer
+from torch.optim.lr_scheduler import OneCycleLR
+
+
+def matrices(model: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """Weights of linear layers: the parameters that Muon is made for.
+
+    Everything else (biases, norms, embeddings, convolutions, CANO's centroids) is not a map from
+    features to features, and orthogonalising its update has no meaning.
+    """
+    return [m.weight for m in model.modules() if isinstance(m, torch.nn.Linear)]
+
+
+def build_optimizer(
+    model: torch.nn.Module, name: str, lr: float, weight_decay: float, total_steps: int
+) -> tuple[torch.optim.Optimizer, OneCycleLR]:
+    """Build the optimiser and its one-cycle schedule.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Whose parameters to train.
+    name : {"adamw", "muon"}
+        AdamW for everything, as in the paper; or Muon for the matrices of linear layers and
+        AdamW for the rest. Muon's update is scaled to AdamW's size, so one learning rate serves
+        both.
+    lr : float
+        The highest learning rate.
+    weight_decay : float
+        For all parameters.
+    total_steps : int
+        Length of the schedule.
+
+    Returns
+    -------
+    torch.optim.Optimizer, torch.optim.lr_scheduler.OneCycleLR
+        The schedule leaves momentum alone: Muon's has another meaning than Adam's.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if name == "adamw":
+        optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=weight_decay)
+    elif name == "muon":
+        muon = matrices(model)
+        chosen = {id(p) for p in muon}
+        rest = [p for p in model.parameters() if id(p) not in chosen]
+        optimizer = CombinedOptimizer(
+            [
+                torch.optim.Muon(
+                    muon, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+                ),
+                torch.optim.AdamW(rest, lr=lr, weight_decay=weight_decay),
+            ]
+        )
+    else:
+        raise ValueError(f"training.optimizer: choose from adamw, muon; got {name!r}")
+    schedule = OneCycleLR(optimizer, max_lr=lr, total_steps=total_steps, cycle_momentum=False)
+    return optimizer, schedule

@@ -1,0 +1,151 @@
+"""Fields in the plane, on structured meshes and on clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from physicsnemo_cano.visualization.style import figure, label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import Collection
+    from matplotlib.figure import Figure
+
+
+class Window(NamedTuple):
+    """The part of the plane to show, in the coordinates' unit."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def holds(self, points: np.ndarray) -> np.ndarray:
+        """Which points (…, 2) lie inside."""
+        x, y = points[..., 0], points[..., 1]
+        return (self.x[0] <= x) & (x <= self.x[1]) & (self.y[0] <= y) & (y <= self.y[1])
+
+
+def show_field(
+    axes: Axes,
+    points: np.ndarray,
+    values: np.ndarray,
+    *,
+    window: Window | None = None,
+    cmap: str = "viridis",
+    limits: tuple[float, float] | None = None,
+) -> Collection:
+    """Colour a field, linear between its points.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw; both directions get the same scale.
+    points : numpy.ndarray
+        Coordinates, (n_i, n_j, 2) on a structured mesh or (N, 2) of a cloud, which is
+        triangulated.
+    values : numpy.ndarray
+        Of shape (n_i, n_j) or (N,).
+    window : Window, optional
+        Part of the plane to show; all by default.
+    cmap : str
+        matplotlib's name of the colours.
+    limits : pair of float, optional
+        Values at the ends of the colours; those of the visible part by default.
+
+    Returns
+    -------
+    matplotlib.collections.Collection
+        For a colour bar.
+    """
+    if limits is None:
+        visible = values if window is None else values[window.holds(points)]
+        limits = float(visible.min()), float(visible.max())
+    style = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1], "rasterized": True}
+    x, y = points[..., 0], points[..., 1]
+    if points.ndim == 3:
+        image = axes.pcolormesh(x, y, values, shading="gouraud", **style)
+    else:
+        image = axes.tripcolor(x, y, values, shading="gouraud", **style)
+    axes.set_aspect("equal")
+    if window is not None:
+        axes.set_xlim(window.x)
+        axes.set_ylim(window.y)
+    return image
+
+
+def symmetric_limits(values: np.ndarray, visible: np.ndarray | None = None) -> tuple[float, float]:
+    """Limits for a difference: as far below zero as above, 99.5 % of what is visible within.
+
+    The rest, a few points beside a shock, would fade all else.
+    """
+    shown = np.abs(values if visible is None else values[visible])
+    reach = float(np.quantile(shown, 0.995)) or 1.0
+    return -reach, reach
+
+
+def field_comparison(
+    points: np.ndarray,
+    target: np.ndarray,
+    prediction: np.ndarray,
+    *,
+    name: str,
+    coordinates: Sequence[object],
+    titles: Sequence[str] = ("reference", "prediction"),
+    window: Window | None = None,
+    contour: float | None = None,
+    cmap: str = "viridis",
+) -> Figure:
+    """Reference, prediction and their difference, side by side.
+
+    Reference and prediction share one scale; the difference's is symmetric round zero.
+
+    Parameters
+    ----------
+    points : numpy.ndarray
+        As in :func:`show_field`.
+    target, prediction : numpy.ndarray
+        Of shape (n_i, n_j) or (N,), in the same unit.
+    name : str
+        Of the field, with its unit.
+    coordinates : sequence
+        Names of the two coordinates.
+    titles : pair of str
+        Over the first two panels.
+    window : Window, optional
+        Part of the plane to show; all by default.
+    contour : float, optional
+        A value whose line to draw into the fields.
+    cmap : str
+        Colours of the fields.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A row of three.
+    """
+    drawing, ((left, middle, right),) = figure(1, 3, size=(5.2, 4.6))
+    visible = None if window is None else window.holds(points)
+    shown = target if visible is None else target[visible]
+    limits = float(shown.min()), float(shown.max())
+    for axes, field, title in zip((left, middle), (target, prediction), titles, strict=True):
+        image = show_field(axes, points, field, window=window, cmap=cmap, limits=limits)
+        axes.set_title(title)
+        if contour is not None:
+            draw = axes.contour if points.ndim == 3 else axes.tricontour
+            draw(points[..., 0], points[..., 1], field, [contour], colors="white", linewidths=1.0)
+    bar = drawing.colorbar(image, ax=(left, middle), location="bottom", aspect=50, pad=0.02)
+    bar.set_label(name)
+    if contour is not None:
+        bar.ax.axvline(contour, color="white", linewidth=1.5)
+    difference = prediction - target
+    limits = symmetric_limits(difference, visible)
+    image = show_field(right, points, difference, window=window, cmap="RdBu_r", limits=limits)
+    right.set_title("difference")
+    bar = drawing.colorbar(image, ax=right, location="bottom", aspect=25, pad=0.02, extend="both")
+    bar.set_label(f"Δ {name}")
+    for axes in (left, middle, right):
+        label(axes, coordinates)
+        axes.label_outer()
+    return drawing

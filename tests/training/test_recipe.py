@@ -1,0 +1,315 @@
+"""What a run writes, repeats and refuses."""
+
+import csv
+import json
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from recipe_helpers import config, metrics, train, weights, write_mini
+from tensordict import TensorDict
+
+from physicsnemo_cano.training import forward
+from physicsnemo_cano.training.checkpoint import find_checkpoint
+from physicsnemo_cano.training.files import History
+from physicsnemo_cano.training.normalization import Statistics
+from physicsnemo_cano.training.optimizers import build_optimizer, matrices
+
+KEYS = (
+    "benchmark model scale data seed epochs n_params train_rel_l2 test_rel_l2 test_rel_l2_std "
+    "mean_predictor_rel_l2 train_seconds inference_ms_per_sample peak_memory_mb device"
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_mini(tmp_path_factory.mktemp("data") / "mini.h5")
+
+
+@pytest.fixture(scope="module")
+def finished(data, tmp_path_factory):
+    output = tmp_path_factory.mktemp("finished") / "run"
+    train(data, output)
+    return output
+
+
+def test_files_of_a_run(finished):
+    found = json.loads((finished / "metrics.json").read_text())
+    assert list(found) == KEYS.split()
+    assert (found["benchmark"], found["model"], found["scale"]) == ("airfoil", "cano", "mini")
+    assert (found["data"], found["seed"], found["epochs"]) == ("generated", 0, 3)
+    assert found["n_params"] == sum(
+        v.numel() for v in weights(finished / "checkpoints/last").values()
+    )
+    assert found["inference_ms_per_sample"] > 0
+    assert found["peak_memory_mb"] > 100
+    lines = [json.loads(text) for text in (finished / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert lines[-1]["test_rel_l2"] == pytest.approx(found["test_rel_l2"], rel=1e-6)
+    assert lines[-1]["train_rel_l2"] == found["train_rel_l2"]
+    best = 1 + int(np.argmin([line["test_rel_l2"] for line in lines]))
+    assert (finished / "checkpoints/best").resolve().name == f"epoch{best:04d}"
+    assert (finished / "checkpoints/last").resolve().name == "epoch0003"
+    assert (finished / "figures/drawn.txt").exists()
+
+
+def test_numbers_follow_from_the_predictions(finished, data):
+    found = metrics(finished)
+    with h5py.File(finished / "predictions.h5") as file, h5py.File(data) as raw:
+        errors = []
+        mean = raw["mach"][:9].mean(0)
+        baseline = []
+        for index, group in enumerate(file.values()):
+            target = raw["mach"][12 + index]  # the last 20 % of 15 samples
+            np.testing.assert_array_equal(group["target"][..., 0], target)
+            np.testing.assert_array_equal(group["embedding"][..., 0], raw["x"][12 + index])
+            norm = np.linalg.norm(target)
+            errors.append(np.linalg.norm(group["prediction"][..., 0] - target) / norm)
+            baseline.append(np.linalg.norm(mean - target) / norm)
+    assert found["test_rel_l2"] == pytest.approx(np.mean(errors), rel=1e-5)
+    assert found["test_rel_l2_std"] == pytest.approx(np.std(errors), rel=1e-4)
+    assert found["mean_predictor_rel_l2"] == pytest.approx(np.mean(baseline), rel=1e-5)
+    with (finished / "test_errors.csv").open() as file:
+        written = [float(row["rel_l2"]) for row in csv.DictReader(file)]
+    np.testing.assert_allclose(written, errors, rtol=1e-5)
+
+
+def test_training_lowers_the_error(data, tmp_path):
+    found = train(data, tmp_path / "run", "training.epochs=80", "training.lr=1e-2")
+    assert found["test_rel_l2"] < 0.5 * found["mean_predictor_rel_l2"]
+
+
+def test_a_finished_run_is_reported_again(finished, data, monkeypatch, caplog):
+    before = {p: p.stat().st_mtime_ns for p in finished.rglob("*") if p.is_file()}
+    monkeypatch.setattr("physicsnemo_cano.training.recipe.fit", None)  # would fail if called
+    with caplog.at_level("INFO", "cano"):
+        again = train(data, finished)
+    assert again == json.loads((finished / "metrics.json").read_text())
+    assert "nothing is trained again" in caplog.text
+    assert f"{again['test_rel_l2']:.5f}" in caplog.text
+    assert {p: p.stat().st_mtime_ns for p in finished.rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.lr=0.1", r"training\.lr: 0\.004 there, 0\.1 now"),
+        ("model=flare", r"model\.name: cano there, flare now"),
+        ("data.n_train=8", r"data\.n_train: 9 there, 8 now"),
+        ("seed=1", r"seed: 0 there, 1 now"),
+        ("+model.dropout=0.2", r"model\.dropout: absent there, 0\.2 now"),
+    ],
+)
+def test_another_configuration_is_refused(override, message, finished, data):
+    with pytest.raises(FileExistsError, match=message):
+        train(data, finished, override)
+
+
+def test_a_folder_with_other_files_is_refused(data, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not empty and holds no run"):
+        train(data, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["last", "best", "file"])
+def test_evaluate_repeats_the_numbers(name, finished, data, tmp_path, monkeypatch):
+    checkpoint = finished / "checkpoints" / name
+    if name == "file":
+        (checkpoint,) = (finished / "checkpoints/last").glob("*.mdlus")
+    # No training data are needed, nor the model's configuration.
+    moved = data.rename(tmp_path / "moved.h5")
+    overrides = ("mode=evaluate", f"checkpoint={checkpoint}", "model=flare", "seed=5")
+    try:
+        found = train(moved, tmp_path / "unused", *overrides)
+    finally:
+        moved.rename(data)
+    lines = [json.loads(text) for text in (finished / "metrics.jsonl").read_text().splitlines()]
+    line = min(lines, key=lambda line: line["test_rel_l2"]) if name == "best" else lines[-1]
+    assert found["test_rel_l2"] == pytest.approx(line["test_rel_l2"], rel=1e-6)
+    assert found["epochs"] == line["epoch"]
+    assert (found["model"], found["seed"]) == ("cano", 0)
+    folder = finished / "evaluate" / f"epoch{line['epoch']:04d}_moved"
+    assert metrics(folder)["test_rel_l2"] == found["test_rel_l2"]
+    if name == "last":
+        for file in ("test_errors.csv", "figures/drawn.txt"):
+            assert (folder / file).read_text() == (finished / file).read_text()
+        assert {k: v for k, v in metrics(folder).items()} == metrics(finished)
+
+
+def test_evaluate_without_checkpoint(finished, data, tmp_path):
+    with pytest.raises(ValueError, match="needs checkpoint="):
+        train(data, finished, "mode=evaluate")
+    with pytest.raises(FileNotFoundError, match=r"expected a \.mdlus file or a folder"):
+        find_checkpoint(tmp_path)
+
+
+def test_unknown_choices_are_refused(data, tmp_path):
+    for number, (override, message) in enumerate(
+        (
+            ("mode=test", "choose from train, evaluate; got 'test'"),
+            ("training.optimizer=sgd", "choose from adamw, muon; got 'sgd'"),
+            ("training.amp=fp8", "choose from null, bf16; got 'fp8'"),
+            ("normalize=[mach]", r"got \['mach'\]"),
+        )
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(data, tmp_path / str(number), override)
+
+
+def test_paper_scale_says_what_it_needs(tmp_path, data):
+    cfg = config(data, tmp_path / "run", "scale=paper", "data.root=???")
+    from physicsnemo_cano.training import run
+
+    with pytest.raises(FileNotFoundError, match=r"NACA_Cylinder_Q\.npy.*generate\.py"):
+        run(cfg, None, embedded_data=data)
+    assert not (tmp_path / "run").exists()
+
+
+def test_paper_scale_is_the_papers(data, tmp_path):
+    from hydra import compose, initialize_config_dir
+    from recipe_helpers import CONF
+
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("airfoil", ["scale=paper"])
+    assert dict(cfg.size) == dict(n_layers=8, n_head=8, n_hidden=128, mlp_ratio=2, slice_num=32)
+    assert (cfg.training.optimizer, cfg.training.lr) == ("adamw", 1e-3)
+    assert (cfg.training.epochs, cfg.training.batch_size) == (500, 4)
+
+
+@pytest.mark.parametrize("model", ["transolver", "flare"])
+def test_other_models_run_on_the_same_data(model, data, tmp_path):
+    found = train(data, tmp_path, f"model={model}", "training.epochs=1", "data.weights=true")
+    assert found["model"] == model
+    assert 0 < found["test_rel_l2"] < 1
+
+
+def test_bf16_runs_and_differs(finished, data, tmp_path):
+    found = train(data, tmp_path, "training.amp=bf16")
+    assert found["test_rel_l2"] != metrics(finished)["test_rel_l2"]
+    assert found["test_rel_l2"] == pytest.approx(metrics(finished)["test_rel_l2"], rel=0.3)
+
+
+class _Model(torch.nn.Module):
+    def forward(self, fx, embedding, weights=None):
+        self.seen = {"fx": fx, "embedding": embedding, "weights": weights}
+        return embedding.sum(-1, keepdim=True)
+
+
+def test_call_model_gives_what_the_model_takes():
+    batch = TensorDict(
+        {
+            "fx": torch.zeros(2, 12, 0),
+            "embedding": torch.arange(48.0).reshape(2, 12, 2),
+            "weights": torch.ones(2, 12),
+            "mask": torch.ones(2, 12, dtype=torch.bool),
+        }
+    )
+    model = _Model()
+    output = forward.call_model(model, batch, (3, 4))
+    assert model.seen["embedding"].shape == (2, 3, 4, 2)
+    assert model.seen["weights"] is batch["weights"]
+    torch.testing.assert_close(output, batch["embedding"].sum(-1, keepdim=True))
+    del batch["weights"]
+    forward.call_model(model, batch, None)
+    assert model.seen["embedding"].shape == (2, 12, 2)
+    assert model.seen["weights"] is None
+
+
+def test_muon_gets_the_matrices_only():
+    from physicsnemo_cano import CANO
+
+    model = CANO(0, 1, 2, n_layers=1, n_hidden=16, n_head=2, slice_num=4, structured_shape=(6, 5))
+    names = {id(p): name for name, p in model.named_parameters()}
+    chosen = {names[id(p)] for p in matrices(model)}
+    assert "blocks.0.attention.to_qkv.weight" in chosen
+    for name, p in model.named_parameters():
+        if name.endswith("bias") or "norm" in name or "centroids" in name or p.ndim != 2:
+            assert name not in chosen
+    optimizer, _ = build_optimizer(model, "muon", 1e-3, 0.0, 10)
+    muon, adamw = optimizer.optimizers
+    assert isinstance(muon, torch.optim.Muon)
+    covered = [id(p) for o in (muon, adamw) for g in o.param_groups for p in g["params"]]
+    assert sorted(covered) == sorted(names)
+
+
+def test_schedule_is_one_cycle_and_leaves_momentum():
+    model = torch.nn.Linear(3, 3)
+    optimizer, schedule = build_optimizer(model, "muon", 4e-3, 0.0, 100)
+    rates, momenta = [], set()
+    for _ in range(99):
+        optimizer.step()
+        schedule.step()
+        rates.append([group["lr"] for group in optimizer.param_groups])
+        momenta.add((optimizer.param_groups[0]["momentum"], optimizer.param_groups[1]["betas"]))
+    assert max(rates)[0] == pytest.approx(4e-3)
+    assert rates[-1][0] < 1e-6
+    assert all(a == b for a, b in rates)
+    assert momenta == {(0.95, (0.9, 0.999))}
+
+
+class _Clouds:
+    """Two clouds of different size, one of them padded."""
+
+    path = "clouds"
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        x = torch.tensor([[[0.0], [2.0], [99.0]], [[4.0], [6.0], [8.0]]])[index]
+        mask = torch.tensor([[True, True, False], [True, True, True]])[index]
+        sample = {"embedding": x, "fx": torch.ones(1, 1), "target": 2 * x, "mask": mask}
+        return TensorDict(sample), {}
+
+
+def test_statistics_leave_padding_out():
+    found = Statistics.measure(_Clouds(), ["embedding", "fx", "target"])
+    values = torch.tensor([0.0, 2.0, 4.0, 6.0, 8.0])
+    torch.testing.assert_close(found.means["embedding"], values.mean().reshape(1))
+    torch.testing.assert_close(found.stds["target"], 2 * values.std(correction=0).reshape(1))
+    assert found.stds["fx"].item() == 1.0  # a constant has no scale
+
+
+def test_statistics_survive_the_file_and_invert(tmp_path):
+    found = Statistics.measure(_Clouds(), ["target"])
+    found.save(tmp_path / "normalization.npz")
+    loaded = Statistics.load(tmp_path / "normalization.npz")
+    assert loaded.means["embedding"].item() == 0.0
+    assert loaded.stds["embedding"].item() == 1.0
+    torch.testing.assert_close(loaded.mean_target, found.mean_target)
+    output = torch.tensor([[[0.5]]])
+    expected = 0.5 * found.stds["target"] + found.means["target"]
+    result = loaded.denormalizer(torch.device("cpu"))(output)
+    torch.testing.assert_close(result, expected.reshape(1, 1, 1))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["normalization.npz"]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (torch.zeros(3, 1), "target of sample 0 is zero"),
+        (torch.full((3, 1), torch.nan), "not finite"),
+    ],
+)
+def test_statistics_refuse_samples_without_an_error(target, message):
+    class Reader(_Clouds):
+        def __getitem__(self, index):
+            sample, _ = super().__getitem__(index)
+            return sample.set("target", target), {}
+
+    with pytest.raises(ValueError, match=message):
+        Statistics.measure(Reader(), ["target"])
+
+
+def test_history_drops_a_cut_line_and_what_came_later(tmp_path):
+    history = History(tmp_path / "metrics.jsonl")
+    assert history.read() == []
+    for epoch in (1, 2, 3):
+        history.append({"epoch": epoch})
+    with history.file.open("a") as file:
+        file.write('{"epo')
+    assert history.read() == [{"epoch": 1}, {"epoch": 2}, {"epoch": 3}]
+    history.truncate(2)
+    assert history.file.read_text() == '{"epoch": 1}\n{"epoch": 2}\n'
