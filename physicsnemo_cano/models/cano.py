@@ -14,7 +14,12 @@ from physicsnemo.core import ModelMetaData, Module
 from physicsnemo.nn import Mlp, PositionalEmbedding
 
 from physicsnemo_cano.nn.cluster_attention import ClusterAttention
-from physicsnemo_cano.nn.functional.cluster_attention import check_mask_and_weights
+from physicsnemo_cano.nn.functional.cluster_attention import (
+    by_chunks,
+    check_mask_and_weights,
+    chunks,
+    normalized_weights,
+)
 
 
 @dataclass
@@ -70,8 +75,35 @@ class CANOBlock(nn.Module):
         spatial_shape: Sequence[int] | None = None,
     ) -> Float[torch.Tensor, "B N C"]:
         r"""Apply the block; see the class for the shapes."""
+        if self.attention.chunk_size is not None:
+            return self._stream(h, mask, weights, spatial_shape)
         h = h + self.attention(self.norm_attention(h), mask, weights, spatial_shape)
         return h + self.mlp(self.norm_mlp(h))
+
+    def _stream(self, h, mask, weights, spatial_shape):
+        r"""The same, with nothing wider than h for more than a chunk of points."""
+        attention = self.attention
+        parts = chunks(h.shape[1], attention.chunk_size)
+        weights = normalized_weights(mask, weights, h)
+        if attention.convolution is None:
+
+            def prepared(part):
+                rest = None if mask is None else mask[:, part]
+                return attention.prepare(self.norm_attention(h[:, part]), rest)
+
+        else:  # a convolution needs its neighbours
+            x = attention.prepare(self.norm_attention(h), mask, spatial_shape)
+
+            def prepared(part):
+                return x[:, part]
+
+        attended = attention.summarize(prepared, parts, weights)
+
+        def update(part):
+            new = h[:, part] + attention.dispatch(prepared(part), attended)
+            return new + self.mlp(self.norm_mlp(new))
+
+        return by_chunks(update, parts)
 
 
 class CANO(Module):
@@ -122,8 +154,9 @@ class CANO(Module):
         What convolutions meet outside the grid: ``"replicate"``, or ``"circular"`` on periodic
         domains.
     chunk_size : int | None, optional, default=None
-        Attend this many points at a time, with the same result; can be overridden when a
-        checkpoint is opened.
+        Handle this many points at a time, with the same result: nothing wider than ``n_hidden``
+        features is held for more points than that. Can be overridden when a checkpoint is
+        opened; training recomputes each chunk in the backward pass.
 
     Forward
     -------
@@ -208,6 +241,7 @@ class CANO(Module):
         self.unified_pos = unified_pos
         self.ref = ref
         self.structured_shape = structured_shape
+        self.chunk_size = chunk_size
 
         self.encoder = Mlp(
             self.embedding_dim + functional_dim, 2 * n_hidden, n_hidden, act_layer=act
@@ -248,7 +282,7 @@ class CANO(Module):
 
         fx = fx.flatten(1, -2)  # (B, N, C), or (B, 1, C) for global inputs
         if self.unified_pos:
-            embedding = unified_position(shape, self.ref, fx).unsqueeze(0)
+            embedding = grid_points(shape, fx).unsqueeze(0)  # (1, N, axes)
         else:
             embedding = embedding.flatten(1, -2)  # (B, N, C_emb)
         weights = None if weights is None else weights.flatten(1)  # (B, N)
@@ -259,28 +293,29 @@ class CANO(Module):
             embedding = embedding.masked_fill(padding, 0)
             fx = fx if fx.shape[1] == 1 else fx.masked_fill(padding, 0)
 
-        h = self._encode(fx, embedding)  # (B, N, d)
-        if self.time_embedding is not None:
-            h = h + self.time_embedding(time).unsqueeze(1)
+        parts = chunks(embedding.shape[1], self.chunk_size or embedding.shape[1])
+        time = None if self.time_embedding is None else self.time_embedding(time).unsqueeze(1)
+        h = by_chunks(lambda part: self._encode(fx, embedding, time, part), parts)  # (B, N, d)
         for block in self.blocks:
             h = block(h, mask, weights, shape)
-        out = self.decoder(h)
+        out = by_chunks(lambda part: self.decoder(h[:, part]), parts)
         if mask is not None:
             out = out.masked_fill(padding, 0)
         return out.unflatten(1, layout)
 
-    def _encode(self, fx, embedding):
+    def _encode(self, fx, embedding, time, part):
         r"""Encode ``[embedding, fx]`` without joining them: a global fx is never spread out."""
+        embedding = embedding[:, part]
+        if self.unified_pos:
+            embedding = unified_position(embedding, self.ref)
         first, *rest = self.encoder.layers
-        weight_embedding, weight_fx = first.weight.split(
-            [self.embedding_dim, self.functional_dim], 1
-        )
-        hidden = F.linear(embedding, weight_embedding, first.bias)
+        weights = first.weight.split([self.embedding_dim, self.functional_dim], 1)
+        hidden = F.linear(embedding, weights[0], first.bias)
         if self.functional_dim:
-            hidden = hidden + F.linear(fx, weight_fx)
+            hidden = hidden + F.linear(fx if fx.shape[1] == 1 else fx[:, part], weights[1])
         for layer in rest:
             hidden = layer(hidden)
-        return hidden
+        return hidden if time is None else hidden + time
 
     def _grid(self, fx, embedding) -> tuple[int, ...] | None:
         r"""Shape of the grid at hand, ``None`` for a cloud."""
@@ -340,30 +375,42 @@ class CANO(Module):
             )
 
 
-def unified_position(shape: Sequence[int], ref: int, like: torch.Tensor) -> torch.Tensor:
-    r"""Distances of a grid's points to a coarse reference grid, both on the unit cube.
+def grid_points(shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
+    r"""Points of a regular grid on the unit interval, square or cube.
 
     Parameters
     ----------
     shape : Sequence[int]
         The grid, of 1, 2 or 3 axes.
-    ref : int
-        Reference points per axis.
     like : torch.Tensor
         Gives dtype and device.
 
     Returns
     -------
     torch.Tensor
-        Shape :math:`(N, \text{ref}^{\text{axes}})`, as in Transolver.
+        Shape :math:`(N, \text{axes})`, in row-major order.
     """
-    points, references = (
-        torch.cartesian_prod(
-            *(torch.linspace(0, 1, n, dtype=like.dtype, device=like.device) for n in sizes)
-        ).reshape(-1, len(shape))
-        for sizes in (shape, [ref] * len(shape))
-    )
-    return torch.linalg.vector_norm(points[:, None] - references, dim=-1)
+    axes = (torch.linspace(0, 1, n, dtype=like.dtype, device=like.device) for n in shape)
+    return torch.cartesian_prod(*axes).reshape(-1, len(shape))
+
+
+def unified_position(points: torch.Tensor, ref: int) -> torch.Tensor:
+    r"""Distances of points to a coarse grid on the unit cube, as in Transolver.
+
+    Parameters
+    ----------
+    points : torch.Tensor
+        Shape :math:`(*, \text{axes})`.
+    ref : int
+        Points of the coarse grid per axis.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(*, \text{ref}^{\text{axes}})`.
+    """
+    reference = grid_points([ref] * points.shape[-1], points)
+    return torch.linalg.vector_norm(points.unsqueeze(-2) - reference, dim=-1)
 
 
 def _points(tensor: torch.Tensor) -> int:

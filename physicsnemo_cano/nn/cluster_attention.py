@@ -3,14 +3,21 @@ r"""The ClusterAttention layer, on point clouds and on 1D, 2D and 3D grids."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 
-from physicsnemo_cano.nn.functional import cluster_attention
+from physicsnemo_cano.nn.functional.cluster_attention import (
+    by_chunks,
+    chunks,
+    cluster_attention,
+    dispatch,
+    normalized_weights,
+    summarize,
+)
 
 PADDING_MODES = ("replicate", "circular")
 
@@ -116,19 +123,78 @@ class ClusterAttention(nn.Module):
         spatial_shape: Sequence[int] | None = None,
     ) -> Float[torch.Tensor, "B N C"]:
         r"""Apply the layer; see the class for the shapes."""
-        query, key, value = self._project(x, mask, spatial_shape)  # (B, H, N, D)
+        x = self.prepare(x, mask, spatial_shape)
+        if self.chunk_size is not None:
+            weights = normalized_weights(mask, weights, x)
+            parts = chunks(x.shape[1], self.chunk_size)
+            attended = self.summarize(lambda part: x[:, part], parts, weights)
+            return by_chunks(lambda part: self.dispatch(x[:, part], attended), parts)
         attended = cluster_attention(
-            query,
-            key,
-            value,
+            *self._heads(x, 0, 3),
             self.centroids,
             mask=mask,
             weights=weights,
             normalize_queries=self.normalize_queries,
-            chunk_size=self.chunk_size,
         )
-        out = attended.transpose(1, 2).flatten(2)  # (B, N, H D)
-        return self.dropout(self.to_out(out))
+        return self._output(attended)
+
+    def prepare(
+        self,
+        x: Float[torch.Tensor, "B N C"],
+        mask: Bool[torch.Tensor, "B N"] | None = None,
+        spatial_shape: Sequence[int] | None = None,
+    ) -> Float[torch.Tensor, "B N C"]:
+        r"""What needs all points at once: clean the padding, convolve on grids."""
+        if not torch.compiler.is_compiling() and (
+            x.ndim != 3 or x.shape[-1] != self.to_qkv.in_features
+        ):
+            raise ValueError(
+                f"ClusterAttention expects x of shape (B, N, {self.to_qkv.in_features}), "
+                f"got {tuple(x.shape)}"
+            )
+        if mask is not None:
+            x = x.masked_fill(~mask.unsqueeze(-1), 0)
+        return x if self.convolution is None else self.convolution(x, spatial_shape)
+
+    def summarize(
+        self,
+        prepared: Callable[[slice], Float[torch.Tensor, "B n C"]],
+        parts: list[slice],
+        weights: Float[torch.Tensor, "B N"] | None,
+    ) -> Float[torch.Tensor, "B H K D"]:
+        r"""Attended cluster values of points that come in chunks (eq. 13 to 15).
+
+        Parameters
+        ----------
+        prepared : Callable
+            Gives a chunk of the prepared features, :math:`(B, n, C)`.
+        parts : list[slice]
+            The chunks.
+        weights : torch.Tensor, optional
+            Of mean one over the real points and zero on padding, :math:`(B, N)`.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(B, H, K_c, D)`.
+        """
+        return summarize(
+            parts,
+            lambda part: self._heads(prepared(part), 0, 1)[0],
+            lambda part: self._heads(prepared(part), 1, 3),
+            self.centroids,
+            weights,
+            self.normalize_queries,
+        )
+
+    def dispatch(
+        self,
+        x: Float[torch.Tensor, "B n C"],
+        attended: Float[torch.Tensor, "B H K D"],
+    ) -> Float[torch.Tensor, "B n C"]:
+        r"""Bring cluster values to a chunk of prepared points and project them (eq. 16)."""
+        (query,) = self._heads(x, 0, 1)
+        return self._output(dispatch(query, self.centroids, attended))
 
     def assignments(
         self,
@@ -148,24 +214,20 @@ class ClusterAttention(nn.Module):
         torch.Tensor
             :math:`C` of shape :math:`(B, H, N, K_c)`; its rows sum to one.
         """
-        query, _, _ = self._project(x, mask, spatial_shape)
+        (query,) = self._heads(self.prepare(x, mask, spatial_shape), 0, 1)
         return (query @ self.centroids.mT).softmax(-1)
 
-    def _project(self, x, mask, spatial_shape):
-        if not torch.compiler.is_compiling() and (
-            x.ndim != 3 or x.shape[-1] != self.to_qkv.in_features
-        ):
-            raise ValueError(
-                f"ClusterAttention expects x of shape (B, N, {self.to_qkv.in_features}), "
-                f"got {tuple(x.shape)}"
-            )
-        if mask is not None:
-            x = x.masked_fill(~mask.unsqueeze(-1), 0)
-        if self.convolution is not None:
-            x = self.convolution(x, spatial_shape)
-        qkv = self.to_qkv(x).unflatten(-1, (3, self.heads, -1))  # (B, N, 3, H, D)
+    def _heads(self, x, start, stop):
+        r"""Some of queries, keys and values (eq. 9), each (B, H, N, D)."""
+        inner = self.to_out.in_features
+        rows = slice(start * inner, stop * inner)
+        projected = F.linear(x, self.to_qkv.weight[rows], self.to_qkv.bias[rows])
+        heads = projected.unflatten(-1, (stop - start, self.heads, -1))  # (B, N, 3, H, D)
         # Contiguous heads: every pass over the points then streams through memory.
-        return qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
+        return heads.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
+
+    def _output(self, attended):
+        return self.dropout(self.to_out(attended.transpose(1, 2).flatten(2)))
 
 
 class GridConvolution(nn.Module):

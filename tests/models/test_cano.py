@@ -13,7 +13,7 @@ from physicsnemo.core import Module
 from physicsnemo.models.transolver import Transolver
 
 from physicsnemo_cano import CANO
-from physicsnemo_cano.models.cano import unified_position
+from physicsnemo_cano.models.cano import grid_points, unified_position
 
 DATA = Path(__file__).parent / "data"
 SMALL = {"n_layers": 2, "n_hidden": 16, "n_head": 4, "slice_num": 5}
@@ -169,10 +169,10 @@ def test_unified_position_is_transolvers_and_generalises():
     expected = Transolver(1, 1, structured_shape=(6, 7), unified_pos=True, use_te=False).embedding[
         0
     ]
-    torch.testing.assert_close(unified_position((6, 7), 8, torch.ones(1)), expected)
-    line = unified_position((3,), 2, torch.ones(1))
+    torch.testing.assert_close(unified_position(grid_points((6, 7), torch.ones(1)), 8), expected)
+    line = unified_position(grid_points((3,), torch.ones(1)), 2)
     torch.testing.assert_close(line, torch.tensor([[0.0, 1], [0.5, 0.5], [1, 0]]))
-    cube = unified_position((2, 2, 2), 2, torch.ones(1))
+    cube = unified_position(grid_points((2, 2, 2), torch.ones(1)), 2)
     assert cube.shape == (8, 8)
     assert cube[0, 7].item() == pytest.approx(3**0.5)
     for shape in ((12,), (3, 4), (2, 3, 2)):
@@ -201,12 +201,33 @@ def test_smooth_function_on_finer_and_coarser_grids_gives_nearly_the_same_field(
 
 
 @pytest.mark.parametrize("chunk_size", [1, 7, 20, 64])
-def test_chunks_are_exact(chunk_size):
-    dense = model()
-    chunked = model(chunk_size=chunk_size)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"structured_shape": (4, 5)},
+        {"unified_pos": True, "structured_shape": (4, 5), "embedding_dim": None, "ref": 3},
+    ],
+)
+def test_chunks_are_exact_with_gradients(options, chunk_size):
+    dense = model(time_input=True, **options)
+    chunked = model(time_input=True, chunk_size=chunk_size, **options)
     chunked.load_state_dict(dense.state_dict())
     fx, embedding = cloud()
-    torch.testing.assert_close(chunked(fx, embedding), dense(fx, embedding), rtol=0, atol=1e-12)
+    inputs = {"fx": fx, "embedding": None if "ref" in options else embedding}
+    inputs["time"] = torch.tensor([0.5, 2.0]).double()
+    inputs["mask"] = torch.arange(20).expand(2, -1) < torch.tensor([[20], [13]])
+    inputs["weights"] = torch.rand(2, 20, dtype=torch.float64) + 0.1
+    expected, got = dense(**inputs), chunked(**inputs)
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-12)
+    with torch.no_grad():
+        torch.testing.assert_close(chunked(**inputs), expected, rtol=0, atol=1e-12)
+    for a, b in zip(
+        torch.autograd.grad(got.square().sum(), list(chunked.parameters())),
+        torch.autograd.grad(expected.square().sum(), list(dense.parameters())),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
 
 
 # PhysicsNeMo's conventions

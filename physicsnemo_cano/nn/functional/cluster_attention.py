@@ -8,6 +8,7 @@ Three passes over the points, each a sum, so each can be cut into chunks and mer
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -85,22 +86,18 @@ def cluster_attention(
         )
         out = dispatch(query, centroids, attended)
     else:
-        cut = range(0, query.shape[2], chunk_size)
-        parts = [slice(start, start + chunk_size) for start in cut]
-        part_weights = [None if weights is None else weights[:, p] for p in parts]
-        queries = [query[:, :, p] for p in parts]
-        totals = [
-            recomputed(aggregate, q, centroids, w)
-            for q, w in zip(queries, part_weights, strict=True)
-        ]
-        sums, masses = (sum(part) for part in zip(*totals, strict=True))
-        clusters = mean_query(sums, masses) if normalize_queries else sums
-        state = None
-        for p, w in zip(parts, part_weights, strict=True):
-            part = recomputed(attend, clusters, key[:, :, p], value[:, :, p], w)
-            state = part if state is None else merge(state, part)
-        attended = (state.total / state.normalizer).to(value.dtype)
-        out = torch.cat([recomputed(dispatch, q, centroids, attended) for q in queries], dim=2)
+        parts = chunks(query.shape[2], chunk_size)
+        attended = summarize(
+            parts,
+            lambda part: query[:, :, part],
+            lambda part: (key[:, :, part], value[:, :, part]),
+            centroids,
+            weights,
+            normalize_queries,
+        )
+        out = torch.cat(
+            [recomputed(dispatch, query[:, :, part], centroids, attended) for part in parts], dim=2
+        )
 
     return out if mask is None else out.masked_fill(padding, 0)
 
@@ -189,7 +186,71 @@ def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
     :math:`\mathrm{softmax}_k(Q W_c) Z_c` is itself an attention with scale 1, so C is not stored.
     """
     centroids = centroids.to(query.dtype).expand(query.shape[0], -1, -1, -1)
+    attended = attended.to(query.dtype)
     return F.scaled_dot_product_attention(query, centroids, attended, scale=1.0)
+
+
+def chunks(points: int, size: int) -> list[slice]:
+    r"""Cut ``points`` points into chunks of ``size``."""
+    return [slice(start, min(start + size, points)) for start in range(0, points, size)]
+
+
+def by_chunks(function: Callable[[slice], Tensor], parts: list[slice]) -> Tensor:
+    r"""Join the chunks (B, n, C) that ``function`` gives into (B, N, C)."""
+    if len(parts) == 1:
+        return function(parts[0])
+    if torch.is_grad_enabled():
+        return torch.cat([recomputed(function, part) for part in parts], dim=1)
+    first = function(parts[0])
+    points = parts[-1].stop
+    out = first.new_empty(first.shape[0], points, first.shape[2])
+    for part in parts:
+        out[:, part] = first if part is parts[0] else function(part)
+    return out
+
+
+def summarize(
+    parts: list[slice],
+    queries: Callable[[slice], Tensor],
+    keys_values: Callable[[slice], tuple[Tensor, Tensor]],
+    centroids: Tensor,
+    weights: Tensor | None,
+    normalize_queries: bool,
+) -> Tensor:
+    r"""Attended cluster values :math:`Z_c` of points that come in chunks (eq. 13 to 15).
+
+    Parameters
+    ----------
+    parts : list[slice]
+        The chunks of points.
+    queries, keys_values : Callable
+        Give the chunk's queries, and its keys and values, of shape :math:`(B, H, n, D)`.
+    centroids : torch.Tensor
+        Shape :math:`(H, K_c, D)`.
+    weights : torch.Tensor, optional
+        :func:`normalized_weights`, of shape :math:`(B, N)`.
+    normalize_queries : bool
+        As in :func:`cluster_attention`.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, K_c, D)`.
+    """
+
+    def weight(part):
+        return None if weights is None else weights[:, part]
+
+    sums, masses = 0, 0
+    for part in parts:
+        more = recomputed(lambda p: aggregate(queries(p), centroids, weight(p)), part)
+        sums, masses = sums + more[0], masses + more[1]
+    clusters = mean_query(sums, masses) if normalize_queries else sums
+    state = None
+    for part in parts:
+        more = recomputed(lambda p: attend(clusters, *keys_values(p), weight(p)), part)
+        state = more if state is None else merge(state, more)
+    return state.total / state.normalizer
 
 
 def recomputed(function, *args):
