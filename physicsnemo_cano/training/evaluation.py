@@ -65,9 +65,13 @@ class Predictor:
 
 @torch.no_grad()
 def evaluate(
-    predict: Predictor, dataset: Dataset, batch_size: int, dist: DistributedManager
+    predict: Predictor,
+    dataset: Dataset,
+    batch_size: int,
+    dist: DistributedManager,
+    keep_predictions: bool = False,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Errors and predictions on all samples, each computed once, by all processes together.
+    """Errors on all samples, each computed once, by all processes together.
 
     Parameters
     ----------
@@ -79,37 +83,38 @@ def evaluate(
         Of all processes together.
     dist : DistributedManager
         This process and their number.
+    keep_predictions : bool, optional, default=False
+        Whether to collect the predictions too.
 
     Returns
     -------
     errors : numpy.ndarray
         Of shape (n,), in the order of the dataset; on every process.
     predictions : list of numpy.ndarray
-        n fields (N, d_u), in physical units; on every process.
+        n fields (N, d_u), in physical units, or none; on every process.
 
     Raises
     ------
     FloatingPointError
         If an error is not finite.
     """
-    training = predict.model.training
     predict.model.eval()
     mine = range(dist.rank, len(dataset), dist.world_size)
     batch_size = max(1, batch_size // dist.world_size)
-    found = []
+    errors, predictions = [], []
     for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine):
-        errors, prediction = predict.errors(batch)
-        found += zip(errors.tolist(), prediction.cpu().numpy(), strict=True)
-    predict.model.train(training)
-    indexed = [(index, *pair) for index, pair in zip(mine, found, strict=True)]
-    found = sorted(gather(indexed), key=lambda item: item[0])
-    errors = np.array([error for _, error, _ in found])
+        error, prediction = predict.errors(batch)
+        errors += error.tolist()
+        if keep_predictions:
+            predictions.extend(prediction.cpu().numpy())
+    order = np.argsort(gather(list(mine)))
+    errors, predictions = np.array(gather(errors))[order], gather(predictions)
     if not np.isfinite(errors).all():
         raise FloatingPointError(
             f"The error on test sample {int(np.argmin(np.isfinite(errors)))} is not finite: the "
             "training diverged (try a lower training.lr), or this sample's target is zero"
         )
-    return errors, [prediction for _, _, prediction in found]
+    return errors, [predictions[index] for index in order] if keep_predictions else []
 
 
 def mean_predictor_error(reader: BenchmarkReader, statistics: Statistics) -> float:
@@ -129,19 +134,13 @@ def mean_predictor_error(reader: BenchmarkReader, statistics: Statistics) -> flo
 def inference_ms(predict: Predictor, dataset: Dataset, n_samples: int = 20) -> float:
     """Median time of a prediction of one sample, data loading excluded, in milliseconds."""
     predict.model.eval()
-    wait = torch.cuda.synchronize if predict.device.type == "cuda" else _nothing
     times = []
     for index in range(min(n_samples, len(dataset)) + 1):
         batch = dataset[max(index - 1, 0)][0].unsqueeze(0)
-        wait()
         start = time.perf_counter()
-        predict(batch)
-        wait()
+        predict(batch).cpu()  # waits for a GPU
         times.append(1e3 * (time.perf_counter() - start))
     return float(np.median(times[1:]))  # the first one warms up
-
-
-def _nothing() -> None: ...
 
 
 @torch.no_grad()

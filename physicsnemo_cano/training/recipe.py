@@ -52,7 +52,7 @@ def run(cfg: DictConfig, figures: Figures, embedded_data: Path) -> dict[str, Any
     Returns
     -------
     dict
-        What ``metrics.json`` holds.
+        What ``metrics.json`` holds; on other processes than the first it may be empty.
 
     Raises
     ------
@@ -117,7 +117,6 @@ def _evaluate(context: Context, file: Path) -> dict[str, Any]:
     home = source.parent.parent
     home = home if (home / "config.yaml").exists() else source
     context.folder = home / "evaluate" / f"epoch{progress.epoch:04d}_{reader.path.stem}"
-    context.folder.mkdir(parents=True, exist_ok=True)
     _announce(context, model, {"test": reader})
     dataset = Dataset(reader, transforms=statistics.inputs(), device=device)
     amp = settings["training"]["amp"]
@@ -136,7 +135,10 @@ def _report(
 ) -> dict[str, Any]:
     """Evaluate the model as it is now and write everything but checkpoints."""
     settings, folder, dist, reader = context.settings, context.folder, context.dist, dataset.reader
-    errors, predictions = evaluate(predict, dataset, settings["training"]["batch_size"], dist)
+    batch_size = settings["training"]["batch_size"]
+    errors, predictions = evaluate(predict, dataset, batch_size, dist, keep_predictions=True)
+    if dist.rank != 0:
+        return {}
     metrics = {
         "benchmark": settings["benchmark"],
         "model": settings["model"]["name"],
@@ -154,14 +156,13 @@ def _report(
         "peak_memory_mb": peak_memory_mb(dist.device),
         "device": device_name(dist.device),
     }
-    if dist.rank == 0:
-        results = Results(reader, errors, predictions, metrics, history)
-        results.clusters = cluster_assignments(predict, dataset[results.median][0])
-        results.write(folder)
-        (folder / "figures").mkdir(exist_ok=True)
-        context.figures(results, folder / "figures")
-        write_text(folder / "metrics.json", json.dumps(metrics, indent=2) + "\n")
-        context.say(table(metrics, folder))
+    results = Results(reader, errors, predictions, metrics, history)
+    results.clusters = cluster_assignments(predict, dataset[results.median][0])
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    results.write(folder)
+    context.figures(results, folder / "figures")
+    write_text(folder / "metrics.json", json.dumps(metrics, indent=2) + "\n")
+    context.say(table(metrics, folder))
     return metrics
 
 

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import torch
-from recipe_helpers import train
+
+from tests.training.recipe_helpers import train
 
 data, output, gradients = map(Path, sys.argv[1:4])
 seen = []

@@ -9,9 +9,9 @@ from pathlib import Path
 import h5py
 import pytest
 import torch
-from recipe_helpers import history, metrics, train, write_mini
 
 from physicsnemo_cano.training.distributed import SharedBatches
+from tests.training.recipe_helpers import history, metrics, train, write_mini
 
 HERE = Path(__file__).parent
 # Plain AdamW: Muon's orthogonalisation of a nearly singular matrix magnifies rounding.
@@ -25,7 +25,7 @@ def runs(tmp_path_factory):
     environment = dict(
         os.environ,
         OMP_NUM_THREADS="1",
-        PYTHONPATH=os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
+        PYTHONPATH=str(HERE.parents[1]),
     )
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     for name, launcher in (("one", []), ("two", torchrun)):

@@ -7,7 +7,6 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from recipe_helpers import config, metrics, train, weights, write_mini
 from tensordict import TensorDict
 
 from physicsnemo_cano.training import forward
@@ -15,6 +14,7 @@ from physicsnemo_cano.training.checkpoint import find_checkpoint
 from physicsnemo_cano.training.files import History
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.optimizers import build_optimizer, matrices
+from tests.training.recipe_helpers import config, metrics, train, weights, write_mini
 
 KEYS = (
     "benchmark model scale data seed epochs n_params train_rel_l2 test_rel_l2 test_rel_l2_std "
@@ -169,7 +169,8 @@ def test_paper_scale_says_what_it_needs(tmp_path, data):
 
 def test_paper_scale_is_the_papers(data, tmp_path):
     from hydra import compose, initialize_config_dir
-    from recipe_helpers import CONF
+
+    from tests.training.recipe_helpers import CONF
 
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose("airfoil", ["scale=paper"])

@@ -4,7 +4,8 @@ import signal
 
 import pytest
 import torch
-from recipe_helpers import (
+
+from tests.training.recipe_helpers import (
     child,
     die,
     history,
