@@ -83,11 +83,12 @@ def draw_and_solve(rngs, shape=SHAPE, device="cpu", stride=1):
 
 
 def save_layout(arrays, directory, provenance):
-    """Write the published layout, the control nodes and the provenance."""
-    for name, key in LAYOUT.items():
-        save_new(directory / name, functools.partial(np.save, arr=arrays[key]))
-    text = json.dumps(provenance, indent=1)
-    save_new(directory / "provenance.json", lambda file: file.write(text.encode()))
+    """Write the published layout, the control nodes and the provenance, as far as missing."""
+    text = json.dumps(provenance, indent=1).encode()
+    writers = {name: functools.partial(np.save, arr=arrays[key]) for name, key in LAYOUT.items()}
+    for name, write in {**writers, "provenance.json": lambda file: file.write(text)}.items():
+        if not (directory / name).exists():
+            save_new(directory / name, write)
 
 
 def save_mini(arrays, path, provenance):
@@ -121,7 +122,8 @@ def main(argv=None):
 
     outputs = [args.mini] if args.mini else [args.out / name for name in LAYOUT]
     for output in outputs:
-        if output.exists():
+        # Beside parts it is a whole file of this run, stopped while it saved its data.
+        if output.exists() and not (args.out / "parts").exists():
             parser.error(f"{output} exists; finished data is never overwritten")
     workers = 1 if args.device.startswith("cuda") else args.workers
     estimate = args.n_samples * SECONDS * np.prod(args.shape) / np.prod(SHAPE) / workers

@@ -66,6 +66,25 @@ def test_finished_data_is_never_overwritten(folder, capsys):
     assert not (folder / "parts").exists()
 
 
+def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monkeypatch):
+    def stopped(path, write):
+        if path.name == "NACA_Cylinder_Q.npy":
+            raise KeyboardInterrupt
+        save_new(path, write)
+
+    save_new = command_line.save_new
+    monkeypatch.setattr(command_line, "save_new", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        command_line.main([*SMALL, "--out", str(tmp_path)])
+    monkeypatch.undo()
+    assert (tmp_path / "NACA_Cylinder_X.npy").exists()
+    command_line.main([*SMALL, "--out", str(tmp_path)])
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {path.name for path in folder.iterdir()}
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
 def test_mini_set_holds_every_second_node_of_the_same_samples(folder, tmp_path, capsys):
     mini = tmp_path / "mini.h5"
     command_line.main([*SMALL, "--out", str(tmp_path), "--mini", str(mini)])
