@@ -1,0 +1,155 @@
+"""Generating data sets with a solver: seeded, parallel, resumable, with a progress bar.
+
+What a generator's command line shares with the others. It knows nothing of what it generates.
+"""
+
+import json
+import multiprocessing
+import os
+import shutil
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+__all__ = ["generate", "remove_parts", "sample_rng", "save_new"]
+
+
+def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=1):
+    """Generate ``n`` samples, or those still missing after an interrupted run.
+
+    Sample ``k`` draws from its own random stream, so that it is the same whatever ``n``, the
+    batch size and the number of workers. Every finished batch is a file in
+    ``directory / "parts"``, written as a whole or not at all.
+
+    Parameters
+    ----------
+    solve_batch : callable
+        ``solve_batch(rngs)`` takes a list of `numpy.random.Generator`, one a sample, and returns
+        a dictionary of arrays with the samples along the first axis. With several workers it must
+        be picklable: a function of a module, or a `functools.partial` of one.
+    n : int
+        Number of samples.
+    directory : path_like
+        Folder of the run, created if need be.
+    settings : dict
+        All that the samples depend on, of JSON types. A folder begun with others is refused.
+    seed : int
+        Seed of the data set.
+    batch_size : int
+        Samples a call of `solve_batch`.
+    workers : int
+        Processes; with one, the calls run in this process.
+
+    Returns
+    -------
+    dict of ndarray
+        All samples, in order.
+    """
+    parts = Path(directory) / "parts"
+    parts.mkdir(parents=True, exist_ok=True)
+    _check_settings(
+        parts / "settings.json", {**settings, "n": n, "seed": seed, "batch": batch_size}
+    )
+
+    tasks = [
+        (solve_batch, seed, start, min(start + batch_size, n), parts / f"part_{start:06d}.npz")
+        for start in range(0, n, batch_size)
+    ]
+    missing = [task for task in tasks if not task[-1].exists()]
+    finished = n - sum(stop - start for _, _, start, stop, _ in missing)
+    with tqdm(total=n, initial=finished, unit="sample") as bar:
+        for count in _run(missing, workers):
+            bar.update(count)
+
+    loaded = []
+    for *_, file in tasks:
+        with np.load(file) as part:
+            loaded.append(dict(part))
+    return {name: np.concatenate([part[name] for part in loaded]) for name in loaded[0]}
+
+
+def sample_rng(seed, k):
+    """The random stream of sample ``k``: ``SeedSequence(seed).spawn(k + 1)[k]``."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
+
+
+def save_new(path, write):
+    """Write a file as a whole or not at all, and never over another.
+
+    Parameters
+    ----------
+    path : path_like
+        The new file.
+    write : callable
+        ``write(file)`` writes to a binary file, readable and seekable.
+
+    Raises
+    ------
+    FileExistsError
+        If there is such a file already.
+    """
+    path = Path(path)
+    if path.exists():
+        raise FileExistsError(f"{path} exists; finished data is never overwritten")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w+b") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def remove_parts(directory):
+    """Remove the batches' files once the data set is saved."""
+    shutil.rmtree(Path(directory) / "parts")
+
+
+def _check_settings(path, settings):
+    """Record the settings of a new run, or compare them with those of the run to resume."""
+    settings = json.loads(json.dumps(settings))
+    if not path.exists():
+        save_new(path, lambda file: file.write(json.dumps(settings, indent=1).encode()))
+        return
+    recorded = json.loads(path.read_text())
+    if recorded != settings:
+        raise ValueError(
+            f"{path.parent.parent} holds an unfinished run with other settings: "
+            f"{recorded} there, {settings} now. Continue it with its own settings, "
+            "or choose another folder."
+        )
+
+
+def _run(tasks, workers):
+    """Yield the number of samples of every batch as it is finished."""
+    if workers == 1:
+        yield from map(_solve_part, tasks)
+        return
+    # Fresh processes: a forked one would inherit the state of GPU and thread libraries.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        futures = [pool.submit(_solve_part, task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _solve_part(task):
+    """Solve one batch and write its file."""
+    solve_batch, seed, start, stop, path = task
+    try:
+        arrays = solve_batch([sample_rng(seed, k) for k in range(start, stop)])
+    except Exception as error:
+        raise RuntimeError(f"seed {seed}, samples {start} to {stop - 1}: {error}") from error
+    for name, array in arrays.items():
+        if len(array) != stop - start:
+            raise ValueError(f"{name}: {len(array)} samples, expected {stop - start}")
+    save_new(path, lambda file: np.savez(file, **arrays))
+    return stop - start
