@@ -136,3 +136,32 @@ def test_flows_that_never_converge_are_an_error_naming_seed_and_sample(monkeypat
     with pytest.raises(RuntimeError, match="seed 3, samples 0 to 0: no flow converged in 5"):
         command_line.main([*SMALL, "--out", str(tmp_path)])
     assert not list(tmp_path.glob("*.npy"))
+
+
+MINI = Path(command_line.__file__).parent / "data" / "naca_mini.h5"
+
+
+def test_the_mini_set_in_the_repository_is_whole():
+    assert MINI.stat().st_size < 4e6
+    with h5py.File(MINI) as file:
+        arrays = {name: file[name][:] for name in file}
+        assert file.attrs["mach"] == 0.8
+        assert file.attrs["redrawn"] == "none"
+    assert set(arrays) == {"x", "y", "mach"}
+    for array in arrays.values():
+        assert array.shape == (100, 111, 26)
+        assert array.dtype == np.float32
+        assert np.isfinite(array).all()
+    for k in (0, 99):
+        x, _ = c_mesh(sample_rng(0, k).uniform(-0.05, 0.05, 8))
+        np.testing.assert_array_equal(arrays["x"][k], x[::-2, ::2].astype(np.float32))
+    np.testing.assert_array_less(arrays["mach"], 2)
+    np.testing.assert_allclose(arrays["mach"][:, :, -1], 0.8, atol=0.02)
+    assert len(np.unique(arrays["mach"].max(axis=(1, 2)))) == 100
+
+
+@pytest.mark.slow
+def test_the_mini_set_is_what_its_command_gives():
+    arrays = command_line.draw_and_solve([sample_rng(0, 7)], stride=2)
+    with h5py.File(MINI) as file:
+        np.testing.assert_allclose(arrays["q"][0, 4], file["mach"][7], atol=1e-4)
