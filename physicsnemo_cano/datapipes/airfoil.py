@@ -14,20 +14,23 @@ from physicsnemo_cano.datapipes.quadrature import node_weights
 _FILES = tuple(f"NACA_Cylinder_{name}.npy" for name in "XYQ")
 _GRID = (221, 51)
 _MACH = 4  # channel of Q
+# generate.py writes the published layout: parts/ first, provenance.json before it removes parts/.
+_MARKS = ("parts", "provenance.json")
 _HELP = (
     f"Expected either a folder with {', '.join(_FILES)} (the published files) or an HDF5 file "
-    "with x, y and mach. To make one: python examples/airfoil/generate.py"
+    "with x, y and mach. To make either: python examples/airfoil/generate.py --out data/airfoil"
 )
 
 
 class Airfoil(BenchmarkReader):
     r"""Samples of the airfoil benchmark, from the published files or a generated one.
 
-    Published: a folder with ``NACA_Cylinder_X.npy`` and ``NACA_Cylinder_Y.npy``
-    :math:`(n, 221, 51)` and ``NACA_Cylinder_Q.npy`` :math:`(n, 5, 221, 51)`, whose channel 4 is
-    the Mach number. The first 1000 samples are for training, the next 200 for testing; the files
-    are mapped, not loaded. Generated: an HDF5 file with ``x``, ``y`` and ``mach``, each
-    :math:`(n, n_i, n_j)`; the first 80 % are for training.
+    A folder with ``NACA_Cylinder_X.npy`` and ``NACA_Cylinder_Y.npy`` :math:`(n, 221, 51)` and
+    ``NACA_Cylinder_Q.npy`` :math:`(n, 5, 221, 51)`, whose channel 4 is the Mach number, is
+    published, unless ``generate.py`` has left its mark there; its files are mapped, not loaded.
+    An HDF5 file with ``x``, ``y`` and ``mach``, each :math:`(n, n_i, n_j)`, is generated. The
+    first 1000 samples are for training, the next 200 for testing; of a generated set with fewer,
+    the first 80 % and the rest.
 
     A sample holds ``embedding`` :math:`(n_i n_j, 2)`, coordinates in chords; ``fx`` with 0
     channels; ``target`` :math:`(n_i n_j, 1)`, the Mach number; with ``weights=True`` also
@@ -69,36 +72,37 @@ class Airfoil(BenchmarkReader):
         self.path = Path(root)
         self.weights = weights
         if self.path.is_dir():
-            self.source = "published"
-            self._x, self._y, self._mach = self._open_published()
-            pools = range(1000), range(1000, 1200)
+            generated = any((self.path / name).exists() for name in _MARKS)
+            self.source = "generated" if generated else "published"
+            self._x, self._y, self._mach = self._open_folder()
         elif self.path.is_file():
             self.source = "generated"
-            self._x, self._y, self._mach = self._open_generated()
-            n_first = round(0.8 * len(self._x))
-            pools = range(n_first), range(n_first, len(self._x))
+            self._x, self._y, self._mach = self._open_hdf5()
         else:
             raise FileNotFoundError(f"No airfoil data at {self.path}. {_HELP}")
         self.spatial_shape = tuple(self._x.shape[1:])
-        self._indices = choose(split, n_train, n_test, pools)
+        n = min(len(self._x), 1200)
+        n_first = 1000 if n == 1200 else round(0.8 * n)
+        self._indices = choose(split, n_train, n_test, (range(n_first), range(n_first, n)))
 
-    def _open_published(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _open_folder(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         missing = [name for name in _FILES if not (self.path / name).is_file()]
         if missing:
             raise FileNotFoundError(f"{self.path} lacks {', '.join(missing)}. {_HELP}")
         x, y, q = (np.load(self.path / name, mmap_mode="r") for name in _FILES)
-        n = len(x)
-        for name, array, expected in zip(
-            _FILES, (x, y, q), ((n, *_GRID), (n, *_GRID), (n, 5, *_GRID)), strict=True
-        ):
-            if array.shape != expected or n < 1200:
+        published = self.source == "published"
+        grid = _GRID if published or x.ndim != 3 else x.shape[1:]
+        n, least = len(x), 1200 if published else 2
+        expected = ((n, *grid), (n, *grid), (n, 5, *grid))
+        for name, array, shape in zip(_FILES, (x, y, q), expected, strict=True):
+            if array.shape != shape or n < least:
                 raise ValueError(
-                    f"{self.path / name} has shape {array.shape}, expected "
-                    f"{('n', *expected[1:])} with the same n >= 1200 in all files. {_HELP}"
+                    f"{self.path / name} has shape {array.shape}, expected {('n', *shape[1:])} "
+                    f"with the same n >= {least} in all files. {_HELP}"
                 )
         return x, y, q[:, _MACH]
 
-    def _open_generated(self) -> tuple[h5py.Dataset, h5py.Dataset, h5py.Dataset]:
+    def _open_hdf5(self) -> tuple[h5py.Dataset, h5py.Dataset, h5py.Dataset]:
         try:
             self._file = h5py.File(self.path, "r")
         except OSError as error:

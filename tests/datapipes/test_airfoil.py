@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
@@ -64,6 +66,31 @@ def test_fewer_samples_leave_the_test_set_where_it_is(published):
         Airfoil(published, "test", n_test=0)
     with pytest.raises(ValueError, match="'train' or 'test', got 'val'"):
         Airfoil(published, "val")
+
+
+@pytest.mark.parametrize("mark", ["provenance.json", "parts"])
+def test_a_generated_folder_is_never_called_published(mark, tmp_path):
+    """However far generate.py came when it was stopped."""
+    random = np.random.default_rng(2)
+    for name, shape in (("X", (9, 5)), ("Y", (9, 5)), ("Q", (5, 9, 5))):
+        np.save(tmp_path / f"NACA_Cylinder_{name}.npy", random.uniform(size=(10, *shape)))
+    with pytest.raises(ValueError, match=r"expected \('n', 221, 51\) with the same n >= 1200"):
+        Airfoil(tmp_path)
+    (tmp_path / mark).mkdir()
+    reader = Airfoil(tmp_path, "test")
+    assert (reader.source, len(reader), reader.spatial_shape) == ("generated", 2, (9, 5))
+    _, _, q = _arrays(tmp_path)
+    mach = reader[1][0]["target"].reshape(9, 5).numpy()
+    np.testing.assert_array_equal(mach, q[9, 4].astype(np.float32))
+
+
+def test_the_embedded_set():
+    file = Path(__file__).parents[2] / "examples" / "airfoil" / "data" / "naca_mini.h5"
+    train, test = Airfoil(file, "train"), Airfoil(file, "test")
+    assert (len(train), len(test), train.spatial_shape) == (80, 20, (111, 26))
+    sample, _ = test[19]
+    assert 1.1 < sample["target"].max() < 2.0  # supersonic pockets
+    assert sample["embedding"].abs().max() > 20  # the far field, in chords
 
 
 def _write(file, **arrays):
