@@ -80,7 +80,7 @@ class Results:
         return self.shaped(self.reader[index][0][key].numpy())
 
     def shaped(self, points: np.ndarray) -> np.ndarray:
-        """A field (N, C), or (n, N, C), in the mesh's shape where there is one."""
+        """A field (N, C) in the mesh's shape where there is one."""
         shape = self.reader.spatial_shape
         return points if shape is None else points.reshape(*shape, points.shape[-1])
 

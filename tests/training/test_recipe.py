@@ -138,6 +138,21 @@ def test_evaluate_repeats_the_numbers(name, finished, data, tmp_path, monkeypatc
         assert {k: v for k, v in metrics(folder).items()} == metrics(finished)
 
 
+def test_evaluate_on_a_finer_mesh(finished, tmp_path):
+    finer = write_mini(tmp_path / "finer.h5", shape=(25, 11))
+    checkpoint = f"checkpoint={finished / 'checkpoints' / 'last'}"
+
+    def figures(results, folder):
+        assert results.clusters.shape == (2, 25 * 11, 4)
+        np.testing.assert_allclose(results.clusters.sum(-1), 1.0, rtol=1e-5)
+
+    found = train(finer, tmp_path / "unused", "mode=evaluate", checkpoint, figures=figures)
+    # The same fields on the doubled mesh: the error is of the same size, not another model's.
+    assert found["test_rel_l2"] == pytest.approx(metrics(finished)["test_rel_l2"], rel=0.3)
+    with h5py.File(finished / "evaluate" / "epoch0003_finer" / "predictions.h5") as file:
+        assert file["0002/prediction"].shape == (25, 11, 1)
+
+
 def test_evaluate_without_checkpoint(finished, data, tmp_path):
     with pytest.raises(ValueError, match="needs checkpoint="):
         train(data, finished, "mode=evaluate")
