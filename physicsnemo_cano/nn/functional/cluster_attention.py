@@ -131,7 +131,8 @@ def aggregate(query: Tensor, centroids: Tensor, weights: Tensor | None) -> tuple
 
 def mean_query(sums: Tensor, masses: Tensor) -> Tensor:
     r"""Weighted mean query of each cluster from the sums of :func:`aggregate`."""
-    return sums / masses.clamp_min(torch.finfo(masses.dtype).tiny)
+    # No point belongs to a cluster of less mass, but its gradient would overflow.
+    return sums / masses.clamp_min(1e-30)
 
 
 class Attended(NamedTuple):

@@ -232,6 +232,23 @@ def test_one_point_returns_its_value_and_more_clusters_than_points_are_fine():
     torch.testing.assert_close(cluster_attention(q, k, v, c), expected)
 
 
+@pytest.mark.parametrize("chunk_size", [None, 3])
+def test_a_cluster_that_no_point_belongs_to_spoils_nothing(chunk_size):
+    """Its mass underflows to zero in single precision; outputs and gradients stay those without it."""
+    q, k, v, c = inputs(heads=1, dtype=torch.float32)
+    q = q.abs() + 1
+    dead = torch.full((1, 1, 3), -500.0)
+    results = []
+    for centroids in (c, torch.cat([c, dead], 1)):
+        leaves = [t.clone().requires_grad_() for t in (q, k, v, centroids)]
+        out = cluster_attention(*leaves, chunk_size=chunk_size)
+        out.square().sum().backward()
+        results.append([out, *(t.grad for t in leaves)])
+    for without, with_dead in zip(*results, strict=True):
+        torch.testing.assert_close(with_dead[:, : without.shape[1]], without)
+    assert (results[1][-1][:, -1] == 0).all()
+
+
 def test_literal_equation_14_is_the_plain_sum():
     q, k, v, c = inputs()
     assignment = (q @ c.mT).softmax(-1)
