@@ -80,6 +80,12 @@ def test_training_lowers_the_error(data, tmp_path):
     assert found["test_rel_l2"] < 0.5 * found["mean_predictor_rel_l2"]
 
 
+def test_a_training_that_diverges_stops(data, tmp_path):
+    with pytest.raises(FloatingPointError, match=r"lower training\.lr"):
+        train(data, tmp_path / "run", "training=adamw", "training.lr=1e30", "training.epochs=3")
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
 def test_a_finished_run_is_reported_again(finished, data, monkeypatch, caplog):
     before = {p: p.stat().st_mtime_ns for p in finished.rglob("*") if p.is_file()}
     monkeypatch.setattr("physicsnemo_cano.training.recipe.fit", None)  # would fail if called
@@ -135,7 +141,7 @@ def test_evaluate_repeats_the_numbers(name, finished, data, tmp_path, monkeypatc
     if name == "last":
         for file in ("test_errors.csv", "figures/drawn.txt"):
             assert (folder / file).read_text() == (finished / file).read_text()
-        assert {k: v for k, v in metrics(folder).items()} == metrics(finished)
+        assert metrics(folder) == metrics(finished)
 
 
 def test_evaluate_on_a_finer_mesh(finished, tmp_path):
