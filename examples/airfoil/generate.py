@@ -13,7 +13,6 @@ import functools
 import json
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import h5py
@@ -23,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.airfoil.euler import solve
 from examples.airfoil.mesh import SHAPE, c_mesh
+from physicsnemo_cano import __version__
 from physicsnemo_cano.datapipes.generation import generate, remove_parts, save_new
 
 MACH = 0.8
@@ -140,7 +140,7 @@ def main(argv=None):
         draw_and_solve, shape=tuple(args.shape), device=args.device, stride=stride
     )
     settings = {
-        "version": version("physicsnemo-cano"),
+        "version": __version__,
         "mach": MACH,
         "shape": list(args.shape),
         "stride": stride,
@@ -153,7 +153,7 @@ def main(argv=None):
         "mach": MACH,
         "seed": args.seed,
         "command": command(args),
-        "version": version("physicsnemo-cano"),
+        "version": __version__,
         "redrawn": redrawn.tolist() or "none",
     }
     if args.mini:

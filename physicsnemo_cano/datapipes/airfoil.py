@@ -33,8 +33,8 @@ class Airfoil(BenchmarkReader):
     the first 80 % and the rest.
 
     A sample holds ``embedding`` :math:`(n_i n_j, 2)`, coordinates in chords; ``fx`` with 0
-    channels; ``target`` :math:`(n_i n_j, 1)`, the Mach number; with ``weights=True`` also
-    ``weights`` :math:`(n_i n_j,)`, areas in square chords.
+    channels, or the coordinates again; ``target`` :math:`(n_i n_j, 1)`, the Mach number; with
+    ``weights=True`` also ``weights`` :math:`(n_i n_j,)`, areas in square chords.
 
     Parameters
     ----------
@@ -46,6 +46,9 @@ class Airfoil(BenchmarkReader):
         Take fewer samples; all by default.
     weights : bool, optional, default=False
         Whether samples carry quadrature weights.
+    coordinates_as_input : bool, optional, default=False
+        Whether ``fx`` holds the coordinates. Normalised node by node they are the displacements
+        from the mean mesh, which a far field of 60 chords cannot drown.
 
     Raises
     ------
@@ -65,12 +68,14 @@ class Airfoil(BenchmarkReader):
         n_train: int | None = None,
         n_test: int | None = None,
         weights: bool = False,
+        coordinates_as_input: bool = False,
     ) -> None:
         super().__init__()
         if root is None:
             raise FileNotFoundError(f"data.root is not given. {_HELP}")
         self.path = Path(root)
         self.weights = weights
+        self.coordinates_as_input = coordinates_as_input
         if self.path.is_dir():
             generated = any((self.path / name).exists() for name in _MARKS)
             self.source = "generated" if generated else "published"
@@ -125,9 +130,10 @@ class Airfoil(BenchmarkReader):
             np.stack([self._x[i], self._y[i]], axis=-1).astype(np.float32)
         )  # (n_i, n_j, 2)
         mach = torch.from_numpy(np.array(self._mach[i], dtype=np.float32))  # (n_i, n_j)
+        embedding = points.flatten(0, 1)
         sample = {
-            "embedding": points.flatten(0, 1),
-            "fx": points.new_empty(mach.numel(), 0),
+            "embedding": embedding,
+            "fx": embedding if self.coordinates_as_input else embedding[:, :0],
             "target": mach.reshape(-1, 1),
         }
         if self.weights:

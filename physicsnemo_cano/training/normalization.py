@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +19,14 @@ _KEYS = ("embedding", "fx", "target")
 
 @dataclass
 class Statistics:
-    r"""Per-channel mean and standard deviation over all training points, and the mean field.
+    r"""Means and standard deviations over the training set, and its mean target.
 
     Attributes
     ----------
     means, stds : dict of str to torch.Tensor
-        One tensor :math:`(C,)` for each of ``embedding``, ``fx`` and ``target``; 0 and 1 for
-        those that are not to be normalised, so that all are treated alike.
+        For each of ``embedding``, ``fx`` and ``target`` a mean :math:`(C,)`, or :math:`(N, C)`
+        where it is taken node by node, and a standard deviation :math:`(C,)` about it; 0 and 1
+        for those that are not to be normalised, so that all are treated alike.
     mean_target : torch.Tensor
         The mean training target: node by node, :math:`(N, d_u)`, where all samples have the same
         number of points, else by channel, :math:`(1, d_u)`. To predict it is the least a model
@@ -37,15 +38,16 @@ class Statistics:
     mean_target: torch.Tensor
 
     @classmethod
-    def measure(cls, reader: BenchmarkReader, normalize: Collection[str]) -> Statistics:
+    def measure(cls, reader: BenchmarkReader, normalize: Mapping[str, str]) -> Statistics:
         """Read the training set once.
 
         Parameters
         ----------
         reader : BenchmarkReader
             The training samples.
-        normalize : collection of str
-            Which of ``embedding``, ``fx`` and ``target`` to normalise.
+        normalize : mapping of str to {"channels", "nodes"}
+            Which of ``embedding``, ``fx`` and ``target`` to normalise, and whether about one
+            mean a channel or, where all samples share a mesh, about the mean at each node.
 
         Returns
         -------
@@ -55,19 +57,24 @@ class Statistics:
         Raises
         ------
         ValueError
-            If ``normalize`` names something else, or a sample holds a value that is not finite,
-            or its target vanishes (it has no relative error).
+            If ``normalize`` says something else, or ``nodes`` of samples that differ in size; or
+            if a sample holds a value that is not finite, or its target vanishes (it has no
+            relative error).
         """
-        unknown = set(normalize) - set(_KEYS)
-        if unknown:
-            raise ValueError(f"normalize: choose from {_KEYS}, got {sorted(unknown)}")
+        for key, about in normalize.items():
+            if key not in _KEYS or about not in ("channels", "nodes"):
+                raise ValueError(
+                    f"normalize: give some of {_KEYS} as channels or nodes, got {key}: {about}"
+                )
         sums, squares = dict.fromkeys(_KEYS, 0.0), dict.fromkeys(_KEYS, 0.0)
-        counts = dict.fromkeys(_KEYS, 0)
-        field, same_size = None, True
+        counts, fields = dict.fromkeys(_KEYS, 0), dict.fromkeys(_KEYS, 0.0)
         for index in range(len(reader)):
             sample, _ = reader[index]
             for key in _KEYS:
                 value = sample[key].double()  # (N, C), or (1, C) for global inputs
+                if fields[key] is not None:
+                    same = index == 0 or fields[key].shape == value.shape
+                    fields[key] = fields[key] + value if same else None
                 if "mask" in set(sample.keys()) and len(value) == len(sample["mask"]):
                     value = value[sample["mask"]]
                 if not value.isfinite().all():
@@ -79,24 +86,27 @@ class Statistics:
                 sums[key] = sums[key] + value.sum(0)
                 squares[key] = squares[key] + value.square().sum(0)
                 counts[key] += len(value)
-            target = sample["target"].double()
-            same_size = same_size and (field is None or field.shape == target.shape)
-            if same_size:
-                field = target if field is None else field + target
-        means = {key: sums[key] / counts[key] for key in _KEYS}
-        variances = {key: squares[key] / counts[key] - means[key].square() for key in _KEYS}
-        stds = {key: variances[key].clamp(min=0).sqrt() for key in _KEYS}
-        mean_target = field / len(reader) if same_size else means["target"].unsqueeze(0)
+        means, stds = {}, {}
         for key in _KEYS:
-            if key not in normalize:
-                means[key], stds[key] = torch.zeros_like(means[key]), torch.ones_like(stds[key])
+            mean, about = sums[key] / counts[key], normalize.get(key)
+            spread = mean.square()
+            if about == "nodes":
+                if fields[key] is None or counts[key] != len(reader) * len(fields[key]):
+                    raise ValueError(
+                        f"normalize.{key}=nodes needs samples on one mesh without padding; "
+                        f"those of {reader.path} differ: use channels"
+                    )
+                mean = fields[key] / len(reader)
+                spread = mean.square().mean(0)
+            std = (squares[key] / counts[key] - spread).clamp(min=0).sqrt()
             # A channel that never changes (up to rounding) carries nothing to scale.
-            stds[key][stds[key] <= 1e-6 * means[key].abs()] = 1.0
-        return cls(
-            {key: value.float() for key, value in means.items()},
-            {key: value.float() for key, value in stds.items()},
-            mean_target.float(),
-        )
+            std[std <= 1e-6 * spread.sqrt()] = 1.0
+            if about is None:
+                mean, std = torch.zeros_like(mean), torch.ones_like(std)
+            means[key], stds[key] = mean.float(), std.float()
+        field, channels = fields["target"], sums["target"] / counts["target"]
+        mean_target = channels.unsqueeze(0) if field is None else field / len(reader)
+        return cls(means, stds, mean_target.float())
 
     def save(self, file: Path) -> None:
         """Write an npz file with ``mean_<key>``, ``std_<key>`` and ``mean_target_field``."""
@@ -118,6 +128,23 @@ class Statistics:
             {key: arrays[f"std_{key}"] for key in _KEYS},
             arrays["mean_target_field"],
         )
+
+    def check(self, reader: BenchmarkReader) -> None:
+        """Refuse data on another mesh than the training set's where the means belong to its nodes.
+
+        Raises
+        ------
+        ValueError
+            If the number of points differs.
+        """
+        sample, _ = reader[0]
+        for key, mean in self.means.items():
+            if mean.ndim == 2 and mean.shape != sample[key].shape:
+                raise ValueError(
+                    f"The {key} was normalised node by node on {len(mean)} points, and "
+                    f"{reader.path} has {len(sample[key])}: for other meshes train with "
+                    f"normalize.{key}=channels"
+                )
 
     def _normalize(self, keys: list[str]) -> Normalize:
         return Normalize(keys, means=self.means, stds=self.stds, method="mean_std")

@@ -111,6 +111,7 @@ def _evaluate(context: Context, file: Path) -> dict[str, Any]:
     source, settings, device = context.folder, context.settings, context.dist.device
     reader = _open_reader(settings, "test")
     statistics = Statistics.load(source / "normalization.npz")
+    statistics.check(reader)
     model = open_model(file, device)
     progress = read_progress(source)
     # Results go beside the run they belong to, or into a checkpoint that was taken elsewhere.

@@ -122,6 +122,12 @@ def test_generated_round_trip(fields, tmp_path):
     test.close()
 
 
+def test_coordinates_as_input(published):
+    sample, _ = Airfoil(published, coordinates_as_input=True)[1]
+    assert sample["fx"].shape == (221 * 51, 2)
+    torch.testing.assert_close(sample["fx"], sample["embedding"])
+
+
 def test_weights_are_the_areas(fields, tmp_path):
     file = _write(tmp_path / "mini.h5", **fields)
     sample, _ = Airfoil(file, weights=True)[3]

@@ -144,9 +144,11 @@ def test_evaluate_repeats_the_numbers(name, finished, data, tmp_path, monkeypatc
         assert metrics(folder) == metrics(finished)
 
 
-def test_evaluate_on_a_finer_mesh(finished, tmp_path):
+def test_evaluate_on_a_finer_mesh(data, tmp_path):
     finer = write_mini(tmp_path / "finer.h5", shape=(25, 11))
-    checkpoint = f"checkpoint={finished / 'checkpoints' / 'last'}"
+    run = tmp_path / "run"
+    train(data, run, "~normalize.fx", "normalize.target=channels")
+    checkpoint = f"checkpoint={run / 'checkpoints' / 'last'}"
 
     def figures(results, folder):
         assert results.clusters.shape == (2, 25 * 11, 4)
@@ -154,9 +156,16 @@ def test_evaluate_on_a_finer_mesh(finished, tmp_path):
 
     found = train(finer, tmp_path / "unused", "mode=evaluate", checkpoint, figures=figures)
     # The same fields on the doubled mesh: the error is of the same size, not another model's.
-    assert found["test_rel_l2"] == pytest.approx(metrics(finished)["test_rel_l2"], rel=0.3)
-    with h5py.File(finished / "evaluate" / "epoch0003_finer" / "predictions.h5") as file:
+    assert found["test_rel_l2"] == pytest.approx(metrics(run)["test_rel_l2"], rel=0.3)
+    with h5py.File(run / "evaluate" / "epoch0003_finer" / "predictions.h5") as file:
         assert file["0002/prediction"].shape == (25, 11, 1)
+
+
+def test_evaluate_on_another_mesh_than_the_means(finished, tmp_path):
+    finer = write_mini(tmp_path / "finer.h5", shape=(25, 11))
+    checkpoint = f"checkpoint={finished / 'checkpoints' / 'last'}"
+    with pytest.raises(ValueError, match=r"on 78 points, and .* has 275.*normalize.fx=channels"):
+        train(finer, tmp_path / "unused", "mode=evaluate", checkpoint)
 
 
 def test_evaluate_without_checkpoint(finished, data, tmp_path):
@@ -172,7 +181,8 @@ def test_unknown_choices_are_refused(data, tmp_path):
             ("mode=test", "choose from train, evaluate; got 'test'"),
             ("training.optimizer=sgd", "choose from adamw, muon; got 'sgd'"),
             ("training.amp=fp8", "choose from null, bf16; got 'fp8'"),
-            ("normalize=[mach]", r"got \['mach'\]"),
+            ("+normalize.mach=channels", "got mach: channels"),
+            ("normalize.target=points", "got target: points"),
         )
     ):
         with pytest.raises(ValueError, match=message):
@@ -287,15 +297,30 @@ class _Clouds:
 
 
 def test_statistics_leave_padding_out():
-    found = Statistics.measure(_Clouds(), ["embedding", "fx", "target"])
+    found = Statistics.measure(_Clouds(), dict.fromkeys(("embedding", "fx", "target"), "channels"))
     values = torch.tensor([0.0, 2.0, 4.0, 6.0, 8.0])
     torch.testing.assert_close(found.means["embedding"], values.mean().reshape(1))
     torch.testing.assert_close(found.stds["target"], 2 * values.std(correction=0).reshape(1))
     assert found.stds["fx"].item() == 1.0  # a constant has no scale
 
 
+class _OneMesh(_Clouds):
+    def __getitem__(self, index):
+        target = torch.tensor([[1.0], [5.0]]) + (-1) ** index * torch.tensor([[1.0], [3.0]])
+        return TensorDict({"embedding": target, "fx": torch.ones(2, 0), "target": target}), {}
+
+
+def test_statistics_node_by_node():
+    found = Statistics.measure(_OneMesh(), {"target": "nodes"})
+    torch.testing.assert_close(found.means["target"], torch.tensor([[1.0], [5.0]]))
+    torch.testing.assert_close(found.stds["target"], torch.tensor([5.0]).sqrt())  # of 1 and 3
+    torch.testing.assert_close(found.mean_target, found.means["target"])
+    with pytest.raises(ValueError, match=r"normalize\.target=nodes needs samples on one mesh"):
+        Statistics.measure(_Clouds(), {"target": "nodes"})
+
+
 def test_statistics_survive_the_file_and_invert(tmp_path):
-    found = Statistics.measure(_Clouds(), ["target"])
+    found = Statistics.measure(_Clouds(), {"target": "channels"})
     found.save(tmp_path / "normalization.npz")
     loaded = Statistics.load(tmp_path / "normalization.npz")
     assert loaded.means["embedding"].item() == 0.0

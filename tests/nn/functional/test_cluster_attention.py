@@ -234,7 +234,7 @@ def test_one_point_returns_its_value_and_more_clusters_than_points_are_fine():
 
 @pytest.mark.parametrize("chunk_size", [None, 3])
 def test_a_cluster_that_no_point_belongs_to_spoils_nothing(chunk_size):
-    """Its mass underflows to zero in single precision; outputs and gradients stay those without it."""
+    """Its mass underflows to zero in single precision; the rest stays as it is without it."""
     q, k, v, c = inputs(heads=1, dtype=torch.float32)
     q = q.abs() + 1
     dead = torch.full((1, 1, 3), -500.0)
