@@ -347,7 +347,7 @@ def test_statistics_refuse_samples_without_an_error(target, message):
             return sample.set("target", target), {}
 
     with pytest.raises(ValueError, match=message):
-        Statistics.measure(Reader(), ["target"])
+        Statistics.measure(Reader(), {"target": "channels"})
 
 
 def test_history_drops_a_cut_line_and_what_came_later(tmp_path):
