@@ -1,7 +1,7 @@
 r"""Gather the ``metrics.json`` of several runs into one table.
 
-``python benchmarks/scores.py outputs/airfoil --csv examples/airfoil/scores.csv`` writes a line a run
-and prints a Markdown table: mean and standard deviation over the seeds of each model.
+``python benchmarks/scores.py outputs/airfoil --csv examples/airfoil/scores.csv`` writes a line
+a run and prints a Markdown table: mean and standard deviation over the seeds of each model.
 """
 
 from __future__ import annotations

@@ -156,7 +156,9 @@ def main(argv=None):
         "version": __version__,
         "redrawn": redrawn.tolist() or "none",
     }
-    if args.mini:
+    if args.mini and args.mini.exists():
+        pass  # complete, and stopped while its parts were removed
+    elif args.mini:
         args.mini.parent.mkdir(parents=True, exist_ok=True)
         save_mini(arrays, args.mini, provenance)
     else:

@@ -74,6 +74,7 @@ class Airfoil(BenchmarkReader):
         if root is None:
             raise FileNotFoundError(f"data.root is not given. {_HELP}")
         self.path = Path(root)
+        self._file: h5py.File | None = None
         self.weights = weights
         self.coordinates_as_input = coordinates_as_input
         if self.path.is_dir():
@@ -142,5 +143,5 @@ class Airfoil(BenchmarkReader):
 
     def close(self) -> None:
         """Close the HDF5 file; mapped files need nothing."""
-        if self.source == "generated":
+        if self._file is not None:
             self._file.close()

@@ -48,6 +48,8 @@ def node_weights(
     ValueError
         If the shapes fit neither description, or a cell names a node that does not exist.
     """
+    if not points.is_floating_point():
+        raise ValueError(f"node_weights expects points of a floating dtype, got {points.dtype}")
     if structured and cells is not None:
         raise ValueError("node_weights expects structured=True or cells, got both")
     if structured:

@@ -31,7 +31,6 @@ class MetaData(ModelMetaData):
     bf16: bool = True
     onnx: bool = True
     onnx_runtime: bool = True
-    auto_grad: bool = True
 
 
 class CANOBlock(nn.Module):
@@ -170,7 +169,8 @@ class CANO(Module):
     time : torch.Tensor, optional
         Shape :math:`(B,)`; required if and only if ``time_input``.
     mask : torch.Tensor, optional
-        Boolean, :math:`(B, N)` or of the grid's layout; ``False`` on padding.
+        Boolean, :math:`(B, N)` or of the grid's layout; ``False`` on padding. Meant for clouds: a
+        convolution meets zeros where a grid is masked.
     weights : torch.Tensor, optional
         Quadrature weights of the points (areas, volumes), non-negative, of any scale,
         :math:`(B, N)` or of the grid's layout.
@@ -222,9 +222,9 @@ class CANO(Module):
             raise ValueError(
                 "CANO does not support use_te=True (Transformer Engine); set use_te=False"
             )
-        if n_hidden % n_head != 0:
+        if n_head < 1 or n_hidden % n_head != 0:
             raise ValueError(
-                f"CANO expects n_hidden divisible by n_head, got n_hidden={n_hidden}, "
+                f"CANO expects n_hidden divisible by n_head >= 1, got n_hidden={n_hidden}, "
                 f"n_head={n_head}"
             )
         if unified_pos and structured_shape is None:
@@ -232,8 +232,8 @@ class CANO(Module):
         if not unified_pos and embedding_dim is None:
             raise ValueError("CANO expects an embedding_dim unless unified_pos=True, got None")
         if structured_shape is not None:
-            structured_shape = list(structured_shape)
-            # Hydra may pass a ListConfig, which does not serialise with the checkpoint.
+            # A ListConfig of Hydra's, or an array, would not serialise with the checkpoint.
+            structured_shape = [n.item() if hasattr(n, "item") else n for n in structured_shape]
             self._args["__args__"]["structured_shape"] = structured_shape
 
         self.functional_dim = functional_dim
@@ -282,7 +282,7 @@ class CANO(Module):
 
         fx = fx.flatten(1, -2)  # (B, N, C), or (B, 1, C) for global inputs
         if self.unified_pos:
-            embedding = grid_points(shape, fx).unsqueeze(0)  # (1, N, axes)
+            embedding = grid_points(shape, fx).expand(fx.shape[0], -1, -1)  # (B, N, axes)
         else:
             embedding = embedding.flatten(1, -2)  # (B, N, C_emb)
         weights = None if weights is None else weights.flatten(1)  # (B, N)
@@ -350,10 +350,16 @@ class CANO(Module):
                 "CANO expects fx and embedding of one batch size, "
                 f"got {tuple(fx.shape)} and {tuple(embedding.shape)}"
             )
-        points = _points(fx if self.unified_pos else embedding)
+        points = _points(fx if embedding is None else embedding)
         if _points(fx) not in (1, points):
             raise ValueError(
                 "CANO expects fx on the points of the embedding, or (B, 1, C), "
+                f"got {tuple(fx.shape)} and {tuple(embedding.shape)}"
+            )
+        both = embedding is not None and fx.ndim == embedding.ndim > 3 and _points(fx) > 1
+        if both and fx.shape[:-1] != embedding.shape[:-1]:
+            raise ValueError(
+                "CANO expects fx and embedding on one grid, "
                 f"got {tuple(fx.shape)} and {tuple(embedding.shape)}"
             )
         grid = self._grid(fx, embedding)
@@ -362,7 +368,7 @@ class CANO(Module):
                 f"CANO expects the {math.prod(grid)} points of the grid {grid}, got {points}; on "
                 "another grid pass fx or embedding in the grid's layout (B, *grid, C)"
             )
-        mask, weights = (t if t is None else t.flatten(1) for t in (mask, weights))
+        mask, weights = (t if t is None or t.ndim < 2 else t.flatten(1) for t in (mask, weights))
         check_mask_and_weights(mask, weights, fx.shape[0], points)
         if (time is not None) != (self.time_embedding is not None):
             raise ValueError(

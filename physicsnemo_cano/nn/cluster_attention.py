@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 
 from physicsnemo_cano.nn.functional.cluster_attention import (
     by_chunks,
+    check_mask_and_weights,
     chunks,
     cluster_attention,
     dispatch,
@@ -58,7 +59,8 @@ class ClusterAttention(nn.Module):
     x : torch.Tensor
         Point features of shape :math:`(B, N, C)`; a grid's points in row-major order.
     mask : torch.Tensor, optional
-        Boolean, shape :math:`(B, N)`, ``False`` on padding.
+        Boolean, shape :math:`(B, N)`, ``False`` on padding. Meant for clouds: a convolution meets
+        zeros where a grid is masked.
     weights : torch.Tensor, optional
         Quadrature weights of shape :math:`(B, N)`, of any positive scale.
     spatial_shape : Sequence[int], optional
@@ -67,7 +69,7 @@ class ClusterAttention(nn.Module):
     Outputs
     -------
     torch.Tensor
-        Shape :math:`(B, N, C)`; zero on padding before the output projection's bias.
+        Shape :math:`(B, N, C)`; zero on padding.
 
     Raises
     ------
@@ -96,7 +98,10 @@ class ClusterAttention(nn.Module):
         chunk_size: int | None = None,
     ) -> None:
         super().__init__()
-        for name, size in (("heads", heads), ("dim_head", dim_head), ("n_clusters", n_clusters)):
+        sizes = {"heads": heads, "dim_head": dim_head, "n_clusters": n_clusters}
+        if chunk_size is not None:
+            sizes["chunk_size"] = chunk_size
+        for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"ClusterAttention expects {name} >= 1, got {size}")
         self.heads = heads
@@ -123,20 +128,24 @@ class ClusterAttention(nn.Module):
         spatial_shape: Sequence[int] | None = None,
     ) -> Float[torch.Tensor, "B N C"]:
         r"""Apply the layer; see the class for the shapes."""
+        if not torch.compiler.is_compiling():
+            check_mask_and_weights(mask, weights, *x.shape[:2])
         x = self.prepare(x, mask, spatial_shape)
-        if self.chunk_size is not None:
+        if self.chunk_size is None:
+            attended = cluster_attention(
+                *self._heads(x, 0, 3),
+                self.centroids,
+                mask=mask,
+                weights=weights,
+                normalize_queries=self.normalize_queries,
+            )
+            out = self._output(attended)
+        else:
             weights = normalized_weights(mask, weights, x)
             parts = chunks(x.shape[1], self.chunk_size)
             attended = self.summarize(lambda part: x[:, part], parts, weights)
-            return by_chunks(lambda part: self.dispatch(x[:, part], attended), parts)
-        attended = cluster_attention(
-            *self._heads(x, 0, 3),
-            self.centroids,
-            mask=mask,
-            weights=weights,
-            normalize_queries=self.normalize_queries,
-        )
-        return self._output(attended)
+            out = by_chunks(lambda part: self.dispatch(x[:, part], attended), parts)
+        return out if mask is None else out.masked_fill(~mask.unsqueeze(-1), 0)
 
     def prepare(
         self,
@@ -145,13 +154,14 @@ class ClusterAttention(nn.Module):
         spatial_shape: Sequence[int] | None = None,
     ) -> Float[torch.Tensor, "B N C"]:
         r"""What needs all points at once: clean the padding, convolve on grids."""
-        if not torch.compiler.is_compiling() and (
-            x.ndim != 3 or x.shape[-1] != self.to_qkv.in_features
-        ):
-            raise ValueError(
-                f"ClusterAttention expects x of shape (B, N, {self.to_qkv.in_features}), "
-                f"got {tuple(x.shape)}"
-            )
+        if not torch.compiler.is_compiling():
+            dim, dtype = self.to_qkv.in_features, self.to_qkv.weight.dtype
+            if x.ndim != 3 or x.shape[-1] != dim:
+                raise ValueError(
+                    f"ClusterAttention expects x of shape (B, N, {dim}), got {tuple(x.shape)}"
+                )
+            if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
+                raise ValueError(f"ClusterAttention expects x of dtype {dtype}, got {x.dtype}")
         if mask is not None:
             x = x.masked_fill(~mask.unsqueeze(-1), 0)
         return x if self.convolution is None else self.convolution(x, spatial_shape)
@@ -265,9 +275,8 @@ class GridConvolution(nn.Module):
         self, dim: int, spatial_shape: Sequence[int], kernel: int, padding_mode: str
     ) -> None:
         super().__init__()
-        self.spatial_shape = tuple(spatial_shape)
-        axes = len(self.spatial_shape)
-        if axes not in (1, 2, 3) or any(n != int(n) or n < 1 for n in self.spatial_shape):
+        axes = len(spatial_shape)
+        if axes not in (1, 2, 3) or any(n != int(n) or n < 1 for n in spatial_shape):
             raise ValueError(
                 f"spatial_shape must be 1, 2 or 3 positive whole numbers, got {spatial_shape}"
             )
@@ -275,6 +284,7 @@ class GridConvolution(nn.Module):
             raise ValueError(f"kernel must be a positive odd number, got {kernel}")
         if padding_mode not in PADDING_MODES:
             raise ValueError(f"padding_mode must be one of {PADDING_MODES}, got {padding_mode!r}")
+        self.spatial_shape = tuple(int(n) for n in spatial_shape)
         self.padding_mode = padding_mode
         layer = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](dim, dim, kernel)
         self.weight, self.bias = layer.weight, layer.bias  # PyTorch's default initialisation

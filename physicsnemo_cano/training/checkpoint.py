@@ -93,16 +93,21 @@ class Checkpoints:
         if progress.epoch:
             self._link("last", progress.epoch)
             self._link("best", progress.best_epoch)
-        keep = {"last", "best", _name(progress.epoch), _name(progress.best_epoch)}
-        for path in self.folder.iterdir():
+        keep = {_name(progress.epoch), _name(progress.best_epoch)}
+        for path in self.folder.glob("epoch[0-9]*"):
             if path.name not in keep:
-                path.unlink() if path.is_symlink() else shutil.rmtree(path)
+                shutil.rmtree(path)
 
     def _link(self, name: str, epoch: int) -> None:
         new = self.folder / f"{name}.new"
         new.unlink(missing_ok=True)
         new.symlink_to(_name(epoch), target_is_directory=True)
-        os.replace(new, self.folder / name)
+        link = self.folder / name
+        if link.is_dir() and not link.is_symlink():
+            # The run was copied, and its links became folders.
+            target = self.folder / _name(epoch)
+            shutil.rmtree(link) if target.exists() else link.rename(target)
+        os.replace(new, link)
 
 
 def _name(epoch: int) -> str:

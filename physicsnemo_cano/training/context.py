@@ -27,6 +27,8 @@ class Context:
         Where results go.
     figures : callable
         Draws the benchmark's figures.
+    embedded : Path or None
+        The data that come with the example.
     dist : DistributedManager
         Rank, world size and device.
     """
@@ -34,6 +36,7 @@ class Context:
     settings: dict[str, Any]
     folder: Path
     figures: Figures
+    embedded: Path | None
     dist: DistributedManager
 
     def say(self, message: str) -> None:

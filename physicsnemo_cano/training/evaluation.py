@@ -166,11 +166,15 @@ def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | 
     seen: list[torch.Tensor] = []
 
     def remember(layer: torch.nn.Module, args: tuple) -> None:
-        seen.append(layer.assignments(args[0], spatial_shape=predict.spatial_shape))
+        x, mask, _, spatial_shape = args
+        seen.append(layer.assignments(x, mask, spatial_shape))
 
     handle = layers[-1].register_forward_pre_hook(remember)
+    # In chunks the block passes its layer by, and the whole assignment is wanted here anyway.
+    chunk_size, layers[-1].chunk_size = layers[-1].chunk_size, None
     try:
         call_model(model.eval(), sample.unsqueeze(0), predict.spatial_shape)
     finally:
         handle.remove()
+        layers[-1].chunk_size = chunk_size
     return seen[0][0].float().cpu().numpy()

@@ -47,7 +47,8 @@ def run(cfg: DictConfig, figures: Figures, embedded_data: Path) -> dict[str, Any
     figures : callable
         Draws the benchmark's figures: takes the :class:`Results` and the folder to write to.
     embedded_data : Path
-        The data that come with the example, for ``data.root=null``.
+        The data that come with the example, for ``data.root=null``. A run remembers that it used
+        them, not where they were, so it can be continued and evaluated elsewhere.
 
     Returns
     -------
@@ -62,27 +63,28 @@ def run(cfg: DictConfig, figures: Figures, embedded_data: Path) -> dict[str, Any
         If what the examples need beside the package is not installed.
     """
     _require("matplotlib", "tqdm")
-    # A mandatory value left out reaches the reader as None, and the reader says what it needs.
-    given = None if OmegaConf.is_missing(cfg.data, "root") else cfg.data.root
+    missing = OmegaConf.is_missing(cfg.data, "root")
+    given = None if missing else _absolute(cfg.data.root)
     if cfg.mode == "train":
         settings = OmegaConf.to_container(cfg, resolve=True)
-        embedded = None if OmegaConf.is_missing(cfg.data, "root") else embedded_data
-        settings["data"]["root"] = _absolute(given or embedded)
-        context = Context(settings, Path(cfg.output).absolute(), figures, initialize())
+        settings["data"]["root"] = given
+        # A mandatory value left out reaches the reader as None, and the reader says what it needs.
+        embedded = None if missing else embedded_data
+        context = Context(settings, Path(cfg.output).absolute(), figures, embedded, initialize())
         return _train(context)
     if cfg.mode == "evaluate":
         if cfg.checkpoint is None:
             raise ValueError("mode=evaluate needs checkpoint=<folder or .mdlus file>")
         folder, file = find_checkpoint(Path(cfg.checkpoint).absolute())
         settings = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-        settings["data"]["root"] = _absolute(given or settings["data"]["root"])
-        return _evaluate(Context(settings, folder, figures, initialize()), file)
+        settings["data"]["root"] = given or settings["data"]["root"]
+        return _evaluate(Context(settings, folder, figures, embedded_data, initialize()), file)
     raise ValueError(f"mode: choose from train, evaluate; got {cfg.mode!r}")
 
 
 def _train(context: Context) -> dict[str, Any]:
     settings, folder, dist = context.settings, context.folder, context.dist
-    readers = {split: _open_reader(settings, split) for split in ("train", "test")}
+    readers = {split: _open_reader(context, split) for split in ("train", "test")}
     scales = folder / "normalization.npz"
     with rank_zero_first():
         if dist.rank == 0:
@@ -109,7 +111,7 @@ def _train(context: Context) -> dict[str, Any]:
 
 def _evaluate(context: Context, file: Path) -> dict[str, Any]:
     source, settings, device = context.folder, context.settings, context.dist.device
-    reader = _open_reader(settings, "test")
+    reader = _open_reader(context, "test")
     statistics = Statistics.load(source / "normalization.npz")
     statistics.check(reader)
     model = open_model(file, device)
@@ -193,9 +195,11 @@ def build_model(config: dict[str, Any], reader: BenchmarkReader) -> Module:
     )
 
 
-def _open_reader(settings: dict[str, Any], split: str) -> BenchmarkReader:
-    arguments = {key: value for key, value in settings["data"].items() if key != "_target_"}
-    return get_class(settings["data"]["_target_"])(split=split, **arguments)
+def _open_reader(context: Context, split: str) -> BenchmarkReader:
+    data = context.settings["data"]
+    arguments = {key: value for key, value in data.items() if key not in ("_target_", "root")}
+    root = data["root"] or context.embedded
+    return get_class(data["_target_"])(root=root, split=split, **arguments)
 
 
 def _announce(context: Context, model: Module, readers: dict[str, BenchmarkReader]) -> None:

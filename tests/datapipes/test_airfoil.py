@@ -122,6 +122,11 @@ def test_generated_round_trip(fields, tmp_path):
     test.close()
 
 
+def test_a_folder_closes(published):
+    with Airfoil(published) as reader:
+        assert len(reader) == 1000
+
+
 def test_coordinates_as_input(published):
     sample, _ = Airfoil(published, coordinates_as_input=True)[1]
     assert sample["fx"].shape == (221 * 51, 2)

@@ -81,6 +81,7 @@ def test_bare_cloud_has_no_weights():
     ("arguments", "message"),
     [
         ({"points": torch.rand(4, 5), "structured": True, "cells": torch.ones(1, 3)}, "got both"),
+        ({"points": torch.ones(4, 2).long()}, "floating dtype, got torch.int64"),
         ({"points": torch.rand(4, 4, 2)}, r"\(4, 4, 2\)"),
         ({"points": torch.rand(1, 4, 2), "structured": True}, "at least 2 nodes"),
         ({"points": torch.rand(4, 4, 1), "structured": True}, r"got \(4, 4, 1\)"),

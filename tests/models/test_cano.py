@@ -100,6 +100,9 @@ def test_no_input_function():
     net = model(functional_dim=0)
     _, embedding = cloud()
     assert net(embedding[..., :0], embedding).shape == (2, 20, 3)
+    net = model(functional_dim=0, unified_pos=True, structured_shape=(4, 5))
+    out = net(embedding[..., :0], weights=torch.rand(2, 20) + 0.1)
+    assert out.shape == (2, 20, 3)
 
 
 def test_mask_keeps_clouds_apart_and_gradients_clean():
@@ -377,6 +380,8 @@ FX, EMBEDDING = cloud()
     ("options", "message"),
     [
         ({"n_hidden": 10, "n_head": 4}, "n_hidden=10, n_head=4"),
+        ({"n_head": 0}, "n_head >= 1, got n_hidden=16, n_head=0"),
+        ({"chunk_size": -1}, "chunk_size >= 1, got -1"),
         ({"embedding_dim": None}, "embedding_dim unless unified_pos=True, got None"),
         ({"unified_pos": True}, "structured_shape with unified_pos=True, got None"),
         ({"use_te": True}, "set use_te=False"),
@@ -429,6 +434,12 @@ def test_bad_arguments_are_refused(options, message):
         ({}, {"fx": FX, "embedding": EMBEDDING, "weights": torch.zeros(2, 20)}, "not all be zero"),
         ({}, {"fx": FX, "embedding": EMBEDDING, "weights": -torch.ones(2, 20)}, "not negative"),
         ({}, {"fx": FX, "embedding": EMBEDDING, "weights": torch.ones(2, 19)}, r"\(2, 19\)"),
+        ({}, {"fx": FX, "embedding": EMBEDDING, "weights": torch.ones(20)}, r"got \(20,\)"),
+        (
+            {"structured_shape": (4, 5)},
+            {"fx": FX.unflatten(1, (4, 5)), "embedding": EMBEDDING.unflatten(1, (5, 4))},
+            "on one grid",
+        ),
     ],
 )
 def test_bad_inputs_are_refused(options, inputs, message):

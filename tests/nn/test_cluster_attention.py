@@ -47,6 +47,36 @@ def test_chunks_and_batch_change_nothing_on_grids_and_clouds(shape):
         attention.chunk_size = None
 
 
+@pytest.mark.parametrize("chunk_size", [None, 3])
+def test_padding_is_zero_and_bad_masks_and_weights_are_refused(chunk_size):
+    attention = layer(chunk_size=chunk_size)
+    x = torch.randn(2, 8, 6, dtype=torch.float64)
+    mask = torch.arange(8).expand(2, -1) < 6
+    out = attention(x, mask)
+    assert (out[:, 6:] == 0).all()
+    torch.testing.assert_close(out[:, :6], attention(x[:, :6]))
+    for options, message in (
+        ({"mask": mask & False}, r"none in \[0, 1\]"),
+        ({"mask": mask.double()}, "must be boolean"),
+        ({"mask": mask[:, :5]}, r"got \(2, 5\)"),
+        ({"weights": -torch.ones(2, 8)}, "not negative"),
+        ({"weights": torch.ones(1, 8)}, r"got \(1, 8\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            attention(x, **options)
+
+
+def test_dropout_in_chunks_is_the_same_forward_and_backward():
+    """With W_O = 0 and a bias of ones an output is 0 or 2, and its sum is the bias's gradient."""
+    attention = layer(dropout=0.5, chunk_size=4)
+    torch.nn.init.zeros_(attention.to_out.weight)
+    torch.nn.init.ones_(attention.to_out.bias)
+    out = attention(torch.randn(1, 64, 6, dtype=torch.float64))
+    out.sum().backward()
+    assert 0 < out.sum() < out.numel() * 2
+    torch.testing.assert_close(attention.to_out.bias.grad, out.detach().sum((0, 1)))
+
+
 def test_cloud_is_permutation_equivariant_and_grid_is_not():
     x, order = torch.randn(1, 12, 6, dtype=torch.float64), torch.randperm(12)
     cloud, grid = layer(), layer(spatial_shape=(3, 4))
@@ -127,6 +157,8 @@ def test_circular_padding_commutes_with_shifts():
     ("make", "message"),
     [
         (lambda: layer(heads=0), "heads >= 1, got 0"),
+        (lambda: layer(chunk_size=0), "chunk_size >= 1, got 0"),
+        (lambda: layer()(torch.ones(2, 5, 6)), "dtype torch.float64, got torch.float32"),
         (lambda: layer(spatial_shape=(2, 2, 2, 2)), "1, 2 or 3 positive"),
         (lambda: layer(spatial_shape=(2, -1)), "1, 2 or 3 positive"),
         (lambda: layer(spatial_shape=(2, 2), kernel=2), "odd number, got 2"),

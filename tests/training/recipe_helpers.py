@@ -62,6 +62,14 @@ def train(data: Path, output: Path, *overrides: str, figures=no_figures) -> dict
     return run(config(data, output, *overrides), figures, embedded_data=data)
 
 
+def train_embedded(data: Path, output: Path) -> dict:
+    """With ``data`` in the place of those that come with the example."""
+    torch.set_num_threads(1)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("airfoil", [*TINY, f"output={output}"])
+    return run(cfg, no_figures, embedded_data=data)
+
+
 def metrics(output: Path) -> dict:
     found = json.loads((output / "metrics.json").read_text())
     return {key: value for key, value in found.items() if key not in COSTS}

@@ -2,11 +2,14 @@
 
 import csv
 import json
+import shutil
 
 import h5py
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from hydra import compose, initialize_config_dir
 from tensordict import TensorDict
 
 from physicsnemo_cano.training import forward
@@ -14,7 +17,15 @@ from physicsnemo_cano.training.checkpoint import find_checkpoint
 from physicsnemo_cano.training.files import History
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.optimizers import build_optimizer, matrices
-from tests.training.recipe_helpers import config, metrics, train, weights, write_mini
+from tests.training.recipe_helpers import (
+    CONF,
+    config,
+    metrics,
+    train,
+    train_embedded,
+    weights,
+    write_mini,
+)
 
 KEYS = (
     "benchmark model scale data seed epochs n_params train_rel_l2 test_rel_l2 test_rel_l2_std "
@@ -198,16 +209,61 @@ def test_paper_scale_says_what_it_needs(tmp_path, data):
     assert not (tmp_path / "run").exists()
 
 
-def test_paper_scale_is_the_papers(data, tmp_path):
-    from hydra import compose, initialize_config_dir
-
-    from tests.training.recipe_helpers import CONF
-
+def test_paper_scale_is_the_papers():
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose("airfoil", ["scale=paper"])
     assert dict(cfg.size) == dict(n_layers=8, n_head=8, n_hidden=128, mlp_ratio=2, slice_num=32)
     assert (cfg.training.optimizer, cfg.training.lr) == ("adamw", 1e-3)
     assert (cfg.training.epochs, cfg.training.batch_size) == (500, 4)
+
+
+def test_chunks_and_weights_change_only_what_they_should(finished, data, tmp_path):
+    seen = {}
+
+    def figures(results, folder):
+        seen["clusters"] = results.clusters
+
+    found = train(data, tmp_path / "chunked", "+model.chunk_size=20", figures=figures)
+    assert found["test_rel_l2"] == pytest.approx(metrics(finished)["test_rel_l2"], rel=1e-3)
+    assert seen["clusters"].shape == (2, 13 * 6, 4)
+    weighted = train(data, tmp_path / "weighted", "data.weights=true")
+    assert weighted["test_rel_l2"] != pytest.approx(found["test_rel_l2"], rel=1e-3)
+
+
+def test_a_run_copied_without_links_and_data_moved_goes_on(finished, data, tmp_path):
+    copy, moved = tmp_path / "copy", tmp_path / "moved.h5"
+    embedded = train_embedded(data, tmp_path / "run")
+    shutil.copytree(tmp_path / "run", copy)  # follows the links
+    shutil.copyfile(data, moved)
+    (copy / "metrics.json").unlink()
+    again = train_embedded(moved, copy)
+    assert again["test_rel_l2"] == embedded["test_rel_l2"]
+    assert (copy / "checkpoints/last").is_symlink()
+    assert weights(copy / "checkpoints/last").keys() == weights(copy / "checkpoints/best").keys()
+
+
+def test_what_else_is_in_the_checkpoints_folder_stays(data, tmp_path):
+    mine = tmp_path / "checkpoints" / "mine"
+    train(data, tmp_path, "training.epochs=1")
+    mine.mkdir()
+    (mine.parent / "notes.txt").write_text("kept")
+    (tmp_path / "metrics.json").unlink()
+    train(data, tmp_path, "training.epochs=1")
+    assert mine.is_dir()
+    assert (mine.parent / "notes.txt").read_text() == "kept"
+
+
+def test_the_examples_figures_are_drawn(data, tmp_path):
+    from examples.airfoil.figures import draw
+
+    train(data, tmp_path, "training.epochs=1", figures=draw)
+    expected = "clusters errors mach_median mach_worst training wall_median wall_worst"
+    drawn = {file.stem: file for file in (tmp_path / "figures").glob("*.png")}
+    assert sorted(drawn) == expected.split()
+    for file in drawn.values():
+        pixels = plt.imread(file)
+        assert min(pixels.shape[:2]) > 300
+        assert pixels[..., :3].std() > 0.02  # not blank
 
 
 @pytest.mark.parametrize("model", ["transolver", "flare"])

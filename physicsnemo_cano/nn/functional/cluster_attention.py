@@ -257,7 +257,7 @@ def summarize(
 def recomputed(function, *args):
     r"""Call ``function``, storing only its arguments for the backward pass."""
     if torch.is_grad_enabled():
-        return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
+        return checkpoint(function, *args, use_reentrant=False)
     return function(*args)
 
 
@@ -277,14 +277,15 @@ def normalized_weights(mask: Tensor | None, weights: Tensor | None, like: Tensor
         count = mask.sum(-1, keepdim=True)
     else:
         count = weights.shape[-1]
-    return weights * (count / weights.sum(-1, keepdim=True))
+    return weights / (weights.sum(-1, keepdim=True) / count)
 
 
 def log_weights(weights: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     r"""Bias of the attention logits, (B, 1, 1, N); finite, so that no chunk is all ``-inf``."""
     if weights is None:
         return None
-    bias = weights.log().clamp_min(torch.finfo(dtype).min / 2)
+    absent = weights == 0
+    bias = weights.masked_fill(absent, 1).log().masked_fill(absent, torch.finfo(dtype).min / 2)
     return bias.to(dtype)[:, None, None, :]
 
 
@@ -311,17 +312,19 @@ class _Aggregate(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         query, centroids, weights = ctx.saved_tensors
         grad_sums, grad_mass = grad[..., :-1], grad[..., -1:]  # (B, H, K, D), (B, H, K, 1)
-        grad_query, grad_centroids = [], 0
+        grad_query, grad_centroids, grad_weights = [], 0, []
         for q, w in _tiles(query, weights):
             assignment = (q @ centroids.mT).softmax(-1)
             grad_assignment = q @ grad_sums.mT + grad_mass.mT
             inner = (assignment * grad_assignment).sum(-1, keepdim=True)
             grad_logits = assignment * (grad_assignment - inner)
             if w is not None:
+                grad_weights.append(inner.sum(1, keepdim=True))
                 assignment, grad_logits = assignment * w, grad_logits * w
             grad_query.append(assignment @ grad_sums + grad_logits @ centroids)
             grad_centroids = grad_centroids + (grad_logits.mT @ q).sum(0)
-        return torch.cat(grad_query, dim=-2), grad_centroids, None
+        grad_weights = torch.cat(grad_weights, dim=-2) if grad_weights else None
+        return torch.cat(grad_query, dim=-2), grad_centroids, grad_weights
 
 
 def _tiles(query: Tensor, weights: Tensor | None):

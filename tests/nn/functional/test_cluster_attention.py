@@ -128,14 +128,15 @@ def test_many_tiles_in_single_precision(chunk_size):
 def test_gradcheck(normalize, chunk_size):
     tensors = [t.requires_grad_() for t in inputs(points=5)]
     mask = torch.tensor([[True] * 5, [True, False, True, True, False]])
-    weights = torch.rand(2, 5, dtype=torch.float64) + 0.5
+    weights = (torch.rand(2, 5, dtype=torch.float64) + 0.5).requires_grad_()
 
     def function(*args):
+        *args, weights = args
         return cluster_attention(
             *args, mask=mask, weights=weights, normalize_queries=normalize, chunk_size=chunk_size
         )
 
-    assert torch.autograd.gradcheck(function, tensors)
+    assert torch.autograd.gradcheck(function, (*tensors, weights))
 
 
 def test_permuting_points_permutes_the_output():
@@ -159,7 +160,7 @@ def test_splitting_a_point_that_shares_its_weight_changes_nothing(seed, point, s
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("scale", [1e-12, 3.7, 1e9])
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 3.7, 1e9])
 def test_scaling_all_weights_changes_nothing(scale, normalize):
     q, k, v, c = inputs()
     w = torch.rand(2, 7, dtype=torch.float64) + 0.1
