@@ -49,9 +49,6 @@ class Airfoil(BenchmarkReader):
     coordinates_as_input : bool, optional, default=False
         Whether ``fx`` holds the coordinates. Normalised node by node they are the displacements
         from the mean mesh, which a far field of 60 chords cannot drown.
-    mirror : bool, optional, default=False
-        Whether the training set also holds every section upside down: without incidence its flow
-        is the mirror image.
 
     Raises
     ------
@@ -72,7 +69,6 @@ class Airfoil(BenchmarkReader):
         n_test: int | None = None,
         weights: bool = False,
         coordinates_as_input: bool = False,
-        mirror: bool = False,
     ) -> None:
         super().__init__()
         if root is None:
@@ -81,7 +77,6 @@ class Airfoil(BenchmarkReader):
         self._file: h5py.File | None = None
         self.weights = weights
         self.coordinates_as_input = coordinates_as_input
-        self.copies = 2 if mirror and split == "train" else 1
         if self.path.is_dir():
             generated = any((self.path / name).exists() for name in _MARKS)
             self.source = "generated" if generated else "published"
@@ -128,18 +123,14 @@ class Airfoil(BenchmarkReader):
         return self._file["x"], self._file["y"], self._file["mach"]
 
     def __len__(self) -> int:
-        return self.copies * len(self._indices)
+        return len(self._indices)
 
     def _load_sample(self, index: int) -> dict[str, torch.Tensor]:
-        copy, index = divmod(index, len(self._indices))
         i = self._indices[index]
         points = torch.from_numpy(
             np.stack([self._x[i], self._y[i]], axis=-1).astype(np.float32)
         )  # (n_i, n_j, 2)
         mach = torch.from_numpy(np.array(self._mach[i], dtype=np.float32))  # (n_i, n_j)
-        if copy == 1:  # upside down; the C runs the other way round
-            points = points.flip(0) * torch.tensor([1.0, -1.0])
-            mach = mach.flip(0)
         embedding = points.flatten(0, 1)
         sample = {
             "embedding": embedding,
