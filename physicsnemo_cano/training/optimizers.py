@@ -8,12 +8,12 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 
 def matrices(model: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """Weights of linear layers: the parameters that Muon is made for.
+    """Weights of the hidden linear layers: the parameters that Muon is made for.
 
-    Everything else (biases, norms, embeddings, convolutions, CANO's centroids) is not a map from
-    features to features, and orthogonalising its update has no meaning.
+    Everything else (the first and the last layer, biases, norms, convolutions, CANO's centroids)
+    is not a map from features to features, and orthogonalising its update has no meaning.
     """
-    return [m.weight for m in model.modules() if isinstance(m, torch.nn.Linear)]
+    return [m.weight for m in model.modules() if isinstance(m, torch.nn.Linear)][1:-1]
 
 
 def build_optimizer(
@@ -26,7 +26,7 @@ def build_optimizer(
     model : torch.nn.Module
         Whose parameters to train.
     name : {"adamw", "muon"}
-        AdamW for everything, as in the paper; or Muon for the matrices of linear layers and
+        AdamW for everything, as in the paper; or Muon for the matrices of hidden layers and
         AdamW for the rest. Muon's update is scaled to AdamW's size, so one learning rate serves
         both.
     lr : float

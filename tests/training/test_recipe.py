@@ -312,6 +312,7 @@ def test_muon_gets_the_matrices_only():
     names = {id(p): name for name, p in model.named_parameters()}
     chosen = {names[id(p)] for p in matrices(model)}
     assert "blocks.0.attention.to_qkv.weight" in chosen
+    assert not chosen & {"encoder.layers.0.weight", "decoder.1.weight"}
     for name, p in model.named_parameters():
         if name.endswith("bias") or "norm" in name or "centroids" in name or p.ndim != 2:
             assert name not in chosen
