@@ -12,7 +12,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 # What a run is: two runs that differ in one of these do not share a folder.
-_IDENTITY = ("benchmark", "scale", "seed", "normalize", "model", "data", "training")
+_IDENTITY = ("benchmark", "scale", "seed", "normalize", "as_cloud", "model", "data", "training")
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from physicsnemo_cano.training.distributed import (
 )
 from physicsnemo_cano.training.evaluation import Predictor, evaluate
 from physicsnemo_cano.training.files import History
+from physicsnemo_cano.training.forward import grid_shape
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.optimizers import build_optimizer
 from physicsnemo_cano.training.report import Meter, duration
@@ -74,7 +75,7 @@ def fit(
             history.truncate(progress.epoch)
 
     runner = torch.compile(model) if training["compile"] else model
-    shape = datasets["train"].reader.spatial_shape
+    shape = grid_shape(context.settings, datasets["train"].reader)
     predict = Predictor(runner, shape, statistics, dist.device, training["amp"])
     wrapped = _data_parallel(runner, dist)
     learn = Predictor(wrapped, shape, statistics, dist.device, training["amp"])

@@ -31,6 +31,7 @@ from physicsnemo_cano.training.evaluation import (
 )
 from physicsnemo_cano.training.files import History, claim, write_text
 from physicsnemo_cano.training.fit import fit
+from physicsnemo_cano.training.forward import grid_shape
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.report import Results, device_name, peak_memory_mb, table
 
@@ -98,7 +99,7 @@ def _train(context: Context) -> dict[str, Any]:
         return metrics
     statistics = Statistics.load(scales)
     torch.manual_seed(settings["seed"])
-    model = build_model(settings["model"], readers["train"]).to(dist.device)
+    model = build_model(settings, readers["train"]).to(dist.device)
     _announce(context, model, readers)
     datasets = {
         split: Dataset(reader, transforms=statistics.inputs(), device=dist.device)
@@ -123,7 +124,7 @@ def _evaluate(context: Context, file: Path) -> dict[str, Any]:
     _announce(context, model, {"test": reader})
     dataset = Dataset(reader, transforms=statistics.inputs(), device=device)
     amp = settings["training"]["amp"]
-    predict = Predictor(model, reader.spatial_shape, statistics, device, amp)
+    predict = Predictor(model, grid_shape(settings, reader), statistics, device, amp)
     history = History(home / "metrics.jsonl").read(progress.epoch)
     return _report(context, predict, dataset, statistics, progress, history)
 
@@ -169,13 +170,14 @@ def _report(
     return metrics
 
 
-def build_model(config: dict[str, Any], reader: BenchmarkReader) -> Module:
+def build_model(settings: dict[str, Any], reader: BenchmarkReader) -> Module:
     """Build the configured model for a reader's samples, whose sizes it takes over.
 
     Parameters
     ----------
-    config : dict
-        ``_target_``, ``name`` (for files and tables only) and the model's own arguments.
+    settings : dict
+        The resolved configuration; its ``model`` holds ``_target_``, ``name`` (for files and
+        tables only) and the model's own arguments.
     reader : BenchmarkReader
         Gives ``functional_dim``, ``embedding_dim``, ``out_dim`` and ``structured_shape``.
 
@@ -184,13 +186,14 @@ def build_model(config: dict[str, Any], reader: BenchmarkReader) -> Module:
     physicsnemo.core.Module
         On the CPU, initialised from torch's current random state.
     """
+    config = settings["model"]
     arguments = {key: value for key, value in config.items() if key not in ("_target_", "name")}
     sample, _ = reader[0]
     return get_class(config["_target_"])(
         functional_dim=sample["fx"].shape[-1],
         embedding_dim=sample["embedding"].shape[-1],
         out_dim=sample["target"].shape[-1],
-        structured_shape=reader.spatial_shape,
+        structured_shape=grid_shape(settings, reader),
         **arguments,
     )
 

@@ -158,7 +158,7 @@ def test_evaluate_repeats_the_numbers(name, finished, data, tmp_path, monkeypatc
 def test_evaluate_on_a_finer_mesh(data, tmp_path):
     finer = write_mini(tmp_path / "finer.h5", shape=(25, 11))
     run = tmp_path / "run"
-    train(data, run, "~normalize.fx", "normalize.target=channels")
+    train(data, run, "~normalize.fx", "normalize.target=channels", "as_cloud=false")
     checkpoint = f"checkpoint={run / 'checkpoints' / 'last'}"
 
     def figures(results, folder):
@@ -324,7 +324,7 @@ def test_muon_gets_the_matrices_only():
 
 
 def test_schedule_is_one_cycle_and_leaves_momentum():
-    model = torch.nn.Linear(3, 3)
+    model = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(3)))
     optimizer, schedule = build_optimizer(model, "muon", 4e-3, 0.0, 100)
     rates, momenta = [], set()
     for _ in range(99):
