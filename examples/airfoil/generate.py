@@ -92,7 +92,9 @@ def save_layout(arrays, directory, provenance):
 
 
 def save_mini(arrays, path, provenance):
-    """Write the mesh and the Mach number into one HDF5 file."""
+    """Write the mesh and the Mach number into one HDF5 file, if missing."""
+    if path.exists():
+        return
 
     def write(file):
         with h5py.File(file, "w") as h5:
@@ -156,9 +158,7 @@ def main(argv=None):
         "version": __version__,
         "redrawn": redrawn.tolist() or "none",
     }
-    if args.mini and args.mini.exists():
-        pass  # complete, and stopped while its parts were removed
-    elif args.mini:
+    if args.mini:
         args.mini.parent.mkdir(parents=True, exist_ok=True)
         save_mini(arrays, args.mini, provenance)
     else:

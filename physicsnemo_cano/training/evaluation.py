@@ -59,8 +59,7 @@ class Predictor:
     def errors(self, batch: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
         """Relative L2 errors (B,) and the prediction they belong to."""
         prediction = self(batch)
-        mask = batch["mask"] if "mask" in set(batch.keys()) else None
-        return relative_l2(prediction, batch["target"], mask), prediction
+        return relative_l2(prediction, batch["target"], batch.get("mask", None)), prediction
 
 
 @torch.no_grad()
@@ -121,12 +120,12 @@ def mean_predictor_error(reader: BenchmarkReader, statistics: Statistics) -> flo
     """Mean relative L2 error of predicting the mean training field for every sample."""
     mean, errors = statistics.mean_target, []  # (N, d_u), or (1, d_u)
     for index in range(len(reader)):
-        sample, _ = reader[index]
-        target = sample["target"].unsqueeze(0)
-        mask = sample["mask"].unsqueeze(0) if "mask" in set(sample.keys()) else None
+        sample = reader[index][0].unsqueeze(0)
+        target = sample["target"]
         if mean.shape[0] not in (1, target.shape[1]):  # a mesh of another size
             mean = mean.mean(0, keepdim=True)
-        errors.append(relative_l2(mean.expand_as(target), target, mask).item())
+        error = relative_l2(mean.expand_as(target), target, sample.get("mask", None))
+        errors.append(error.item())
     return float(np.mean(errors))
 
 
