@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--only", nargs="+", help="variants such as cano-grid-weighted")
     args = parser.parse_args()
-    load, epochs = {"solved": (load_solved, 20), "public": (load_public, 15)}[args.study]
+    load, epochs = {"solved": (load_solved, 20), "public": (load_public, 30)}[args.study]
     train, tests = load(args)
     variants = ["cano-grid", "cano-cloud", "transolver-grid", "transolver-cloud", "flare-cloud"]
     if args.study == "solved":
