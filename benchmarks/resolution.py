@@ -5,8 +5,9 @@ node of an axis and tests on every 4th, every 2nd and every node.
 ``python benchmarks/resolution.py public --data DIR`` does so with neuraloperator's public files
 ``darcy_train_16.pt``, ``darcy_test_16.pt`` and ``darcy_test_32.pt``.
 
-Every model has the same data, sizes, optimiser and number of epochs. Rows are appended to
-``--out``; rows already there are not run again.
+Every model has the same data, sizes, optimiser and number of epochs; the FNO, whose sizes mean
+something else, has no padding and knows the coordinates, as suits changing resolution. Rows are
+appended to ``--out``; rows already there are not run again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from physicsnemo.models.flare import FLARE
+from physicsnemo.models.fno import FNO
 from physicsnemo.models.transolver import Transolver
 from scipy.sparse.linalg import spsolve
 from tqdm import tqdm
@@ -31,7 +33,7 @@ from physicsnemo_cano.training.optimizers import build_optimizer
 
 SIZES = {"n_layers": 4, "n_hidden": 64, "n_head": 4, "mlp_ratio": 2, "slice_num": 32}
 MODELS = {"cano": CANO, "transolver": Transolver, "flare": FLARE}
-LEARNING_RATE = 4e-3
+LEARNING_RATES = {"adamw": 1e-3, "muon": 4e-3}
 BATCH = 4
 
 
@@ -105,15 +107,19 @@ def grid(n: int, nodes: bool) -> torch.Tensor:
     return torch.stack(torch.meshgrid(x, x, indexing="ij"), -1)
 
 
-def run(variant: str, seed: int, nodes: bool, train, tests, epochs: int) -> dict:
+def run(variant: str, seed: int, nodes: bool, train, tests, epochs: int, optimizer: str) -> dict:
     r"""Train one variant and return its row of the table."""
     name, layout, *weighted = variant.split("-")
     torch.manual_seed(seed)
     a, u = train
     a_mean, a_std, u_mean, u_std = a.mean(), a.std(), u.mean(), u.std()
     shape = tuple(a.shape[1:]) if layout == "grid" else None
-    extra = {} if name == "cano" else {"use_te": False}
-    model = MODELS[name](1, 1, 2, structured_shape=shape, **SIZES, **extra)
+    if name == "fno":
+        # The highest mode that a 16×16 grid resolves is its eighth.
+        model = FNO(1, 1, num_fno_modes=8, padding=0, coord_features=True)
+    else:
+        extra = {} if name == "cano" else {"use_te": False}
+        model = MODELS[name](1, 1, 2, structured_shape=shape, **SIZES, **extra)
 
     def errors(a, u):
         n, batch = a.shape[-1], len(a)
@@ -127,21 +133,25 @@ def run(variant: str, seed: int, nodes: bool, train, tests, epochs: int) -> dict
             # Its convolution takes the grid from the module.
             for block in model.blocks:
                 block.Attn.H, block.Attn.W = n, n
-        fx = ((a - a_mean) / a_std).reshape(batch, -1, 1)
-        out = model(fx, x.expand(batch, *x.shape), **more).reshape(batch, -1, 1)
+        fx = (a - a_mean) / a_std
+        if name == "fno":
+            out = model(fx.unsqueeze(1)).reshape(batch, -1, 1)
+        else:
+            fx = fx.reshape(batch, -1, 1)
+            out = model(fx, x.expand(batch, *x.shape), **more).reshape(batch, -1, 1)
         return relative_l2(out * u_std + u_mean, u.reshape(batch, -1, 1))
 
     steps = epochs * len(a) // BATCH
-    optimizer, schedule = build_optimizer(model, "muon", LEARNING_RATE, 1e-5, steps)
+    descend, schedule = build_optimizer(model, optimizer, LEARNING_RATES[optimizer], 1e-5, steps)
     order = torch.Generator().manual_seed(seed)
     start = time.perf_counter()
     with tqdm(total=steps, desc=f"{variant} seed {seed}", mininterval=10) as bar:
         for _ in range(epochs):
             for batch in torch.randperm(len(a), generator=order).split(BATCH):
-                optimizer.zero_grad()
+                descend.zero_grad()
                 errors(a[batch], u[batch]).mean().backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-                optimizer.step()
+                descend.step()
                 schedule.step()
                 bar.update()
     seconds = time.perf_counter() - start
@@ -153,6 +163,7 @@ def run(variant: str, seed: int, nodes: bool, train, tests, epochs: int) -> dict
         ]
     return {
         "variant": variant,
+        "optimizer": optimizer,
         "seed": seed,
         "epochs": epochs,
         "n_params": sum(p.numel() for p in model.parameters()),
@@ -172,24 +183,31 @@ def main() -> None:
     )
     parser.add_argument("--out", default="outputs/resolution.csv")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--optimizer", choices=list(LEARNING_RATES), default="muon")
+    parser.add_argument("--epochs", type=int, help="20 (solved) or 15 (public) by default")
     parser.add_argument("--only", nargs="+", help="variants such as cano-grid-weighted")
     args = parser.parse_args()
-    load, epochs = {"solved": (load_solved, 20), "public": (load_public, 30)}[args.study]
+    load, epochs = {"solved": (load_solved, 20), "public": (load_public, 15)}[args.study]
+    epochs = args.epochs or epochs
     train, tests = load(args)
     variants = ["cano-grid", "cano-cloud", "transolver-grid", "transolver-cloud", "flare-cloud"]
     if args.study == "solved":
         variants = ["cano-grid-weighted", "cano-cloud-weighted", *variants]
+    else:
+        variants.append("fno-grid")
     out = Path(args.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     done = set()
     if out.exists():
-        done = {(row["study"], row["variant"], row["seed"]) for row in csv.DictReader(out.open())}
+        keys = ("study", "variant", "optimizer", "epochs", "seed")
+        done = {tuple(row[key] for key in keys) for row in csv.DictReader(out.open())}
     for seed in args.seeds:
         for variant in args.only or variants:
-            if (args.study, variant, str(seed)) in done:
+            if (args.study, variant, args.optimizer, str(epochs), str(seed)) in done:
                 continue
             row = {"study": args.study}
-            row |= run(variant, seed, args.study == "solved", train, tests, epochs)
+            nodes = args.study == "solved"
+            row |= run(variant, seed, nodes, train, tests, epochs, args.optimizer)
             print(row, flush=True)
             new = not out.exists()
             with out.open("a", newline="") as file:
