@@ -17,7 +17,6 @@ from physicsnemo_cano.nn.cluster_attention import ClusterAttention
 from physicsnemo_cano.nn.functional.cluster_attention import (
     by_chunks,
     check_mask_and_weights,
-    chunks,
     normalized_weights,
 )
 
@@ -51,7 +50,7 @@ class CANOBlock(nn.Module):
     -------
     h : torch.Tensor
         Shape :math:`(B, N, C)`; the other arguments as in
-        :class:`~physicsnemo_cano.ClusterAttention`.
+        :meth:`physicsnemo_cano.ClusterAttention.attend`.
 
     Outputs
     -------
@@ -74,35 +73,41 @@ class CANOBlock(nn.Module):
         spatial_shape: Sequence[int] | None = None,
     ) -> Float[torch.Tensor, "B N C"]:
         r"""Apply the block; see the class for the shapes."""
-        if self.attention.chunk_size is not None:
-            return self._stream(h, mask, weights, spatial_shape)
-        h = h + self.attention(self.norm_attention(h), mask, weights, spatial_shape)
-        return h + self.mlp(self.norm_mlp(h))
+        attention, size = self.attention, self.attention.chunk_size
+        if size is None:
+            h = h + attention.attend(self.norm_attention(h), mask, weights, spatial_shape)
+            return h + self.mlp(self.norm_mlp(h))
 
-    def _stream(self, h, mask, weights, spatial_shape):
-        r"""The same, with nothing wider than h for more than a chunk of points."""
-        attention = self.attention
-        parts = chunks(h.shape[1], attention.chunk_size)
-        weights = normalized_weights(mask, weights, h)
+        # In chunks, nothing wider than h is held for more points than that.
         if attention.convolution is None:
+            x = h
 
-            def prepared(part):
-                rest = None if mask is None else mask[:, part]
-                return attention.prepare(self.norm_attention(h[:, part]), rest)
+            def prepare(piece, mask):
+                return attention.prepare(self.norm_attention(piece), mask)
 
         else:  # a convolution needs its neighbours
             x = attention.prepare(self.norm_attention(h), mask, spatial_shape)
 
-            def prepared(part):
-                return x[:, part]
+            def prepare(piece, mask):
+                return piece
 
-        attended = attention.summarize(prepared, parts, weights)
+        attended = attention.summarize(prepare, x, mask, weights)
 
-        def update(part):
-            new = h[:, part] + attention.dispatch(prepared(part), attended)
-            return new + self.mlp(self.norm_mlp(new))
+        def update(h, x, mask):
+            h = h + attention.dispatch(prepare(x, mask), attended)
+            return h + self.mlp(self.norm_mlp(h))
 
-        return by_chunks(update, parts)
+        return by_chunks(update, size, h, x, mask)
+
+    def cluster_maps(
+        self,
+        h: Float[torch.Tensor, "B N C"],
+        mask: Bool[torch.Tensor, "B N"] | None = None,
+        weights: Float[torch.Tensor, "B N"] | None = None,
+        spatial_shape: Sequence[int] | None = None,
+    ) -> Float[torch.Tensor, "B H N K"]:
+        r"""How the forward pass of the same inputs assigns the points to clusters (eq. 13)."""
+        return self.attention.assignments(self.norm_attention(h), mask, spatial_shape)
 
 
 class CANO(Module):
@@ -292,27 +297,31 @@ class CANO(Module):
             # Padding may hold anything, NaN included, and 0 × NaN would reach the gradients.
             embedding = embedding.masked_fill(padding, 0)
             fx = fx if fx.shape[1] == 1 else fx.masked_fill(padding, 0)
+        weights = normalized_weights(mask, weights, embedding)
 
-        parts = chunks(embedding.shape[1], self.chunk_size or embedding.shape[1])
+        size = self.chunk_size or embedding.shape[1]
         time = None if self.time_embedding is None else self.time_embedding(time).unsqueeze(1)
-        h = by_chunks(lambda part: self._encode(fx, embedding, time, part), parts)  # (B, N, d)
+
+        def encode(embedding, own_fx):
+            return self._encode(fx if own_fx is None else own_fx, embedding, time)
+
+        h = by_chunks(encode, size, embedding, None if fx.shape[1] == 1 else fx)  # (B, N, d)
         for block in self.blocks:
             h = block(h, mask, weights, shape)
-        out = by_chunks(lambda part: self.decoder(h[:, part]), parts)
+        out = by_chunks(self.decoder, size, h)
         if mask is not None:
             out = out.masked_fill(padding, 0)
         return out.unflatten(1, layout)
 
-    def _encode(self, fx, embedding, time, part):
+    def _encode(self, fx, embedding, time):
         r"""Encode ``[embedding, fx]`` without joining them: a global fx is never spread out."""
-        embedding = embedding[:, part]
         if self.unified_pos:
             embedding = unified_position(embedding, self.ref)
         first, *rest = self.encoder.layers
         weights = first.weight.split([self.embedding_dim, self.functional_dim], 1)
         hidden = F.linear(embedding, weights[0], first.bias)
         if self.functional_dim:
-            hidden = hidden + F.linear(fx if fx.shape[1] == 1 else fx[:, part], weights[1])
+            hidden = hidden + F.linear(fx, weights[1])
         for layer in rest:
             hidden = layer(hidden)
         return hidden if time is None else hidden + time

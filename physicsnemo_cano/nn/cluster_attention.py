@@ -11,14 +11,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 
 from physicsnemo_cano.nn.functional.cluster_attention import (
+    attention,
     by_chunks,
     check_mask_and_weights,
-    chunks,
-    cluster_attention,
     dispatch,
     normalized_weights,
+    split,
     summarize,
 )
+from physicsnemo_cano.nn.functional.tiled import tile_size, tiled_layer
 
 PADDING_MODES = ("replicate", "circular")
 
@@ -130,21 +131,37 @@ class ClusterAttention(nn.Module):
         r"""Apply the layer; see the class for the shapes."""
         if not torch.compiler.is_compiling():
             check_mask_and_weights(mask, weights, *x.shape[:2])
+        return self.attend(x, mask, normalized_weights(mask, weights, x), spatial_shape)
+
+    def attend(
+        self,
+        x: Float[torch.Tensor, "B N C"],
+        mask: Bool[torch.Tensor, "B N"] | None = None,
+        weights: Float[torch.Tensor, "B N"] | None = None,
+        spatial_shape: Sequence[int] | None = None,
+    ) -> Float[torch.Tensor, "B N C"]:
+        r"""Apply the layer with a mask and weights that were checked and normalised before."""
         x = self.prepare(x, mask, spatial_shape)
-        if self.chunk_size is None:
-            attended = cluster_attention(
-                *self._heads(x, 0, 3),
+        if self.chunk_size is not None:
+            attended = self.summarize(lambda piece, mask: piece, x, mask, weights)
+            out = by_chunks(lambda piece: self.dispatch(piece, attended), self.chunk_size, x)
+        elif self._in_tiles(x):
+            out = tiled_layer(
+                x,
+                self.to_qkv.weight,
+                self.to_qkv.bias,
                 self.centroids,
-                mask=mask,
-                weights=weights,
-                normalize_queries=self.normalize_queries,
+                self.to_out.weight,
+                self.to_out.bias,
+                weights,
+                self.normalize_queries,
             )
-            out = self._output(attended)
+            out = self.dropout(out)
         else:
-            weights = normalized_weights(mask, weights, x)
-            parts = chunks(x.shape[1], self.chunk_size)
-            attended = self.summarize(lambda part: x[:, part], parts, weights)
-            out = by_chunks(lambda part: self.dispatch(x[:, part], attended), parts)
+            query, key, value = self._heads(x, 0, 3)
+            out = self._output(
+                attention(query, key, value, self.centroids, weights, self.normalize_queries)
+            )
         return out if mask is None else out.masked_fill(~mask.unsqueeze(-1), 0)
 
     def prepare(
@@ -168,18 +185,19 @@ class ClusterAttention(nn.Module):
 
     def summarize(
         self,
-        prepared: Callable[[slice], Float[torch.Tensor, "B n C"]],
-        parts: list[slice],
+        prepare: Callable[..., Float[torch.Tensor, "B n C"]],
+        x: Float[torch.Tensor, "B N C"],
+        mask: Bool[torch.Tensor, "B N"] | None,
         weights: Float[torch.Tensor, "B N"] | None,
     ) -> Float[torch.Tensor, "B H K D"]:
-        r"""Attended cluster values of points that come in chunks (eq. 13 to 15).
+        r"""Attended cluster values, ``chunk_size`` points at a time (eq. 13 to 15).
 
         Parameters
         ----------
-        prepared : Callable
-            Gives a chunk of the prepared features, :math:`(B, n, C)`.
-        parts : list[slice]
-            The chunks.
+        prepare : Callable
+            Makes the prepared features of a chunk from its ``x`` and ``mask``.
+        x, mask : torch.Tensor
+            What it makes them from.
         weights : torch.Tensor, optional
             Of mean one over the real points and zero on padding, :math:`(B, N)`.
 
@@ -188,12 +206,12 @@ class ClusterAttention(nn.Module):
         torch.Tensor
             Shape :math:`(B, H, K_c, D)`.
         """
+        size = self.chunk_size
         return summarize(
-            parts,
-            lambda part: self._heads(prepared(part), 0, 1)[0],
-            lambda part: self._heads(prepared(part), 1, 3),
+            list(zip(split(weights, size), split(x, size), split(mask, size), strict=False)),
+            lambda *piece: self._heads(prepare(*piece), 0, 1)[0],
+            lambda *piece: self._heads(prepare(*piece), 1, 3),
             self.centroids,
-            weights,
             self.normalize_queries,
         )
 
@@ -226,6 +244,17 @@ class ClusterAttention(nn.Module):
         """
         (query,) = self._heads(self.prepare(x, mask, spatial_shape), 0, 1)
         return (query @ self.centroids.mT).softmax(-1)
+
+    def _in_tiles(self, x):
+        r"""Whether the tiled layer pays: for what leaves a CPU's cache, unless a compiler plans."""
+        batch, points, _ = x.shape
+        return (
+            x.device.type == "cpu"
+            and x.dtype in (torch.float32, torch.float64)
+            and tile_size(batch, self.centroids.shape[1]) < points
+            and not torch.compiler.is_compiling()
+            and not torch.is_autocast_enabled("cpu")
+        )
 
     def _heads(self, x, start, stop):
         r"""Some of queries, keys and values (eq. 9), each (B, H, N, D)."""

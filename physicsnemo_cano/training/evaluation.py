@@ -149,7 +149,7 @@ def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | 
     Parameters
     ----------
     predict : Predictor
-        The model; its layers with clusters are those that have a method ``assignments``.
+        The model; its blocks with clusters are those that have a method ``cluster_maps``.
     sample : TensorDict
         One normalised sample, on the model's device.
 
@@ -159,21 +159,15 @@ def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | 
         Of shape (H, N, K_c), rows sum to 1; ``None`` for models without clusters.
     """
     model = bare(predict.model)
-    layers = [m for m in model.modules() if callable(getattr(m, "assignments", None))]
-    if not layers:
+    blocks = [m for m in model.modules() if hasattr(m, "cluster_maps")]
+    if not blocks:
         return None
     seen: list[torch.Tensor] = []
-
-    def remember(layer: torch.nn.Module, args: tuple) -> None:
-        x, mask, _, spatial_shape = args
-        seen.append(layer.assignments(x, mask, spatial_shape))
-
-    handle = layers[-1].register_forward_pre_hook(remember)
-    # In chunks the block passes its layer by, and the whole assignment is wanted here anyway.
-    chunk_size, layers[-1].chunk_size = layers[-1].chunk_size, None
+    handle = blocks[-1].register_forward_pre_hook(
+        lambda block, inputs: seen.append(block.cluster_maps(*inputs))
+    )
     try:
         call_model(model.eval(), sample.unsqueeze(0), predict.spatial_shape)
     finally:
         handle.remove()
-        layers[-1].chunk_size = chunk_size
     return seen[0][0].float().cpu().numpy()

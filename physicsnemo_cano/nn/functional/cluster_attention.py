@@ -7,8 +7,9 @@ Three passes over the points, each a sum, so each can be cut into chunks and mer
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -78,28 +79,37 @@ def cluster_attention(
         query, key, value = (t.masked_fill(padding, 0) for t in (query, key, value))
 
     if chunk_size is None:
-        totals = aggregate(query, centroids, weights)
-        clusters = mean_query(*totals) if normalize_queries else totals[0]
-        # eq. 15 (B, H, K, D)
-        attended = F.scaled_dot_product_attention(
-            clusters.to(value.dtype), key, value, attn_mask=log_weights(weights, value.dtype)
-        )
-        out = dispatch(query, centroids, attended)
+        out = attention(query, key, value, centroids, weights, normalize_queries)
     else:
-        parts = chunks(query.shape[2], chunk_size)
+        queries, keys, values = (split(t, chunk_size, dim=2) for t in (query, key, value))
         attended = summarize(
-            parts,
-            lambda part: query[:, :, part],
-            lambda part: (key[:, :, part], value[:, :, part]),
+            list(zip(split(weights, chunk_size), queries, keys, values, strict=False)),
+            lambda q, k, v: q,
+            lambda q, k, v: (k, v),
             centroids,
-            weights,
             normalize_queries,
         )
-        out = torch.cat(
-            [recomputed(dispatch, query[:, :, part], centroids, attended) for part in parts], dim=2
-        )
+        out = torch.cat([recomputed(dispatch, q, centroids, attended) for q in queries], dim=2)
 
     return out if mask is None else out.masked_fill(padding, 0)
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    centroids: Tensor,
+    weights: Tensor | None,
+    normalize_queries: bool,
+) -> Tensor:
+    r""":func:`cluster_attention` without checks, of :func:`normalized_weights`."""
+    sums, masses = aggregate(query, centroids, weights)
+    clusters = mean_query(sums, masses) if normalize_queries else sums
+    # eq. 15 (B, H, K, D)
+    attended = F.scaled_dot_product_attention(
+        clusters.to(value.dtype), key, value, attn_mask=log_weights(weights, value.dtype)
+    )
+    return dispatch(query, centroids, attended)
 
 
 def aggregate(query: Tensor, centroids: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -191,45 +201,49 @@ def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query, centroids, attended, scale=1.0)
 
 
-def chunks(points: int, size: int) -> list[slice]:
-    r"""Cut ``points`` points into chunks of ``size``."""
-    return [slice(start, min(start + size, points)) for start in range(0, points, size)]
+def split(tensor: Tensor | None, size: int, dim: int = 1) -> Iterable[Tensor | None]:
+    r"""Cut a tensor into chunks of ``size`` points; of an absent one, give ``None`` without end.
+
+    One split serves all passes: its gradient is one join, that of a slice as long as all points.
+    """
+    return itertools.repeat(None) if tensor is None else tensor.split(size, dim)
 
 
-def by_chunks(function: Callable[[slice], Tensor], parts: list[slice]) -> Tensor:
-    r"""Join the chunks (B, n, C) that ``function`` gives into (B, N, C)."""
-    if len(parts) == 1:
-        return function(parts[0])
+def by_chunks(function: Callable[..., Tensor], size: int, *tensors: Tensor | None) -> Tensor:
+    r"""Join what ``function`` gives, (B, n, C), for each chunk of the tensors (B, N, ...)."""
+    points = tensors[0].shape[1]
+    if size >= points:
+        return function(*tensors)
+    pieces = zip(*(split(tensor, size) for tensor in tensors), strict=False)
     if torch.is_grad_enabled():
-        return torch.cat([recomputed(function, part) for part in parts], dim=1)
-    first = function(parts[0])
-    points = parts[-1].stop
-    out = first.new_empty(first.shape[0], points, first.shape[2])
-    for part in parts:
-        out[:, part] = first if part is parts[0] else function(part)
+        return torch.cat([recomputed(function, *piece) for piece in pieces], dim=1)
+    out = None
+    for start, piece in zip(range(0, points, size), pieces, strict=True):
+        result = function(*piece)
+        if out is None:
+            out = result.new_empty(result.shape[0], points, result.shape[2])
+        out[:, start : start + size] = result
     return out
 
 
 def summarize(
-    parts: list[slice],
-    queries: Callable[[slice], Tensor],
-    keys_values: Callable[[slice], tuple[Tensor, Tensor]],
+    pieces: list[tuple[Tensor | None, ...]],
+    queries: Callable[..., Tensor],
+    keys_values: Callable[..., tuple[Tensor, Tensor]],
     centroids: Tensor,
-    weights: Tensor | None,
     normalize_queries: bool,
 ) -> Tensor:
     r"""Attended cluster values :math:`Z_c` of points that come in chunks (eq. 13 to 15).
 
     Parameters
     ----------
-    parts : list[slice]
-        The chunks of points.
+    pieces : list[tuple[torch.Tensor, ...]]
+        For each chunk its :func:`normalized_weights`, :math:`(B, n)` or ``None``, and what
+        ``queries`` and ``keys_values`` take.
     queries, keys_values : Callable
-        Give the chunk's queries, and its keys and values, of shape :math:`(B, H, n, D)`.
+        Give a chunk's queries, and its keys and values, of shape :math:`(B, H, n, D)`.
     centroids : torch.Tensor
         Shape :math:`(H, K_c, D)`.
-    weights : torch.Tensor, optional
-        :func:`normalized_weights`, of shape :math:`(B, N)`.
     normalize_queries : bool
         As in :func:`cluster_attention`.
 
@@ -238,18 +252,14 @@ def summarize(
     torch.Tensor
         Shape :math:`(B, H, K_c, D)`.
     """
-
-    def weight(part):
-        return None if weights is None else weights[:, part]
-
     sums, masses = 0, 0
-    for part in parts:
-        more = recomputed(lambda p: aggregate(queries(p), centroids, weight(p)), part)
+    for piece in pieces:
+        more = recomputed(lambda w, *x: aggregate(queries(*x), centroids, w), *piece)
         sums, masses = sums + more[0], masses + more[1]
     clusters = mean_query(sums, masses) if normalize_queries else sums
     state = None
-    for part in parts:
-        more = recomputed(lambda p: attend(clusters, *keys_values(p), weight(p)), part)
+    for piece in pieces:
+        more = recomputed(lambda w, *x: attend(clusters, *keys_values(*x), w), *piece)
         state = more if state is None else merge(state, more)
     return state.total / state.normalizer
 

@@ -1,0 +1,155 @@
+"""The tiled layer against the specification between two linear maps."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from physicsnemo_cano.nn.functional import tiled
+from physicsnemo_cano.nn.functional.specification import cluster_attention_specification
+
+
+def inputs(batch=2, points=11, features=5, heads=2, dim=3, clusters=4, seed=0, weighted=True):
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
+
+    inner = heads * dim
+    weights = None
+    if weighted:
+        weights = 0.1 + torch.rand(batch, points, dtype=torch.float64, generator=generator)
+        weights = (weights / weights.mean(-1, keepdim=True)).requires_grad_()
+    return [
+        normal(batch, points, features),
+        normal(3 * inner, features),
+        normal(3 * inner),
+        normal(heads, clusters, dim),
+        normal(features + 1, inner),
+        normal(features + 1),
+        weights,
+    ]
+
+
+def specification(x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights, normalize):
+    heads = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, len(centroids), -1))
+    y = cluster_attention_specification(
+        *heads.permute(2, 0, 3, 1, 4), centroids, weights=weights, normalize_queries=normalize
+    )
+    return F.linear(y.transpose(1, 2).flatten(2), out_weight, out_bias)
+
+
+def tiles_of(points, batch=2, clusters=4):
+    """Change the module's tile to so many points."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(tiled, "_TILE", points * batch * clusters)
+    return patch
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(1, 3),
+    st.integers(1, 13),
+    st.integers(1, 3),
+    st.integers(1, 6),
+    st.integers(1, 14),
+    st.booleans(),
+    st.booleans(),
+)
+def test_equals_the_specification_with_gradients(
+    batch, points, heads, clusters, tile, weighted, normalize
+):
+    tensors = inputs(batch, points, heads=heads, clusters=clusters, weighted=weighted)
+    wanted = [t for t in tensors if t is not None]
+    upstream = torch.randn(batch, points, 6, dtype=torch.float64)
+    with tiles_of(tile, batch, clusters).context():
+        out = tiled.tiled_layer(*tensors, normalize)
+        gradients = torch.autograd.grad(out, wanted, upstream)
+    expected = specification(*tensors, normalize)
+    torch.testing.assert_close(out, expected, rtol=1e-11, atol=1e-11)
+    expected = list(torch.autograd.grad(expected, wanted, upstream))
+    if weighted:
+        # The specification makes the mean of the weights one, so it sees no change of scale.
+        along = (gradients[-1] * tensors[-1]).sum(-1, keepdim=True) / points
+        gradients = [*gradients[:-1], gradients[-1] - along]
+    for gradient, other in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_gradients_once_and_twice(weighted, normalize):
+    tensors = inputs(1, 5, 2, heads=1, dim=2, clusters=2, weighted=weighted)
+    with tiles_of(2, 1, 2).context():
+
+        def layer(*tensors):
+            weights = tensors[6] if weighted else None
+            return tiled.tiled_layer(*tensors[:6], weights, normalize)
+
+        wanted = [t for t in tensors if t is not None]
+        assert torch.autograd.gradcheck(layer, wanted)
+        assert torch.autograd.gradgradcheck(layer, wanted, atol=1e-4)
+
+
+def test_per_sample_gradients():
+    x, *parameters, _ = inputs(3, 9, weighted=False)
+
+    def loss(parameters, x):
+        return tiled.tiled_layer(x.unsqueeze(0), *parameters, None, True).square().sum()
+
+    with tiles_of(4, 1, 4).context():
+        found = torch.func.vmap(torch.func.grad(loss), (None, 0))(tuple(parameters), x)
+        for i in range(3):
+            alone = torch.autograd.grad(loss(parameters, x[i]), parameters)
+            for all_samples, one in zip(found, alone, strict=True):
+                torch.testing.assert_close(all_samples[i], one)
+
+
+def test_what_is_kept_for_the_backward_pass_does_not_grow_with_the_clusters():
+    kept = {}
+    for clusters in (4, 64):
+        tensors = inputs(1, 500, clusters=clusters)
+        own = {t.data_ptr() for t in tensors}
+        sizes = []
+
+        def pack(t, own=own, sizes=sizes):
+            sizes.append(0 if t.data_ptr() in own else t.numel())
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            tiled.tiled_layer(*tensors, True)
+        kept[clusters] = sum(sizes)
+    assert kept[4] == 2 * (500 + 4 * (3 + 1 + 3 + 1))  # heads × (points + clusters × …)
+    assert kept[64] - kept[4] == 2 * 60 * 8
+
+
+@pytest.mark.parametrize("tile", [3, 100])
+def test_a_cluster_that_no_point_belongs_to_spoils_nothing(tile):
+    tensors = inputs(1, 8, heads=1, weighted=False)
+    with torch.no_grad():
+        tensors[3][0, 0] = 1e3 * tensors[3][0, 0]  # far beyond the others, or the reverse
+        tensors[0].mul_(30)
+    with tiles_of(tile, 1, 4).context():
+        out = tiled.tiled_layer(*tensors, True)
+        gradients = torch.autograd.grad(out.sum(), tensors[:-1])
+    assert all(t.isfinite().all() for t in (out, *gradients))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_absent_points_influence_nothing(normalize):
+    tensors = inputs(1, 12)
+    with torch.no_grad():
+        tensors[-1][:, 5:] = 0
+    fewer = [tensors[0][:, :5], *tensors[1:-1], tensors[-1][:, :5]]
+    upstream = torch.randn(1, 5, 6, dtype=torch.float64)
+    with tiles_of(3, 1).context():
+        out = tiled.tiled_layer(*tensors, normalize)[:, :5]
+        alone = tiled.tiled_layer(*fewer, normalize)
+        torch.testing.assert_close(out, alone)
+        for gradient, other in zip(
+            torch.autograd.grad(out, tensors[:-1], upstream),
+            torch.autograd.grad(alone, tensors[:-1], upstream),
+            strict=True,
+        ):
+            torch.testing.assert_close(gradient, other)
