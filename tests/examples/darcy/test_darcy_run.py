@@ -64,7 +64,7 @@ def test_all_models_run_on_the_cached_data(model, cache, tmp_path):
 def test_the_figures_are_drawn(cache, tmp_path):
     train(f"cache={cache}", f"output={tmp_path / 'run'}", figures=draw)
     drawn = {file.stem: file for file in (tmp_path / "run" / "figures").glob("*.png")}
-    assert sorted(drawn) == "clusters errors pressure_median pressure_worst training".split()
+    assert sorted(drawn) == ["clusters", "errors", "pressure_median", "pressure_worst", "training"]
     for file in drawn.values():
         assert plt.imread(file)[..., :3].std() > 0.02  # not blank
 
