@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import argparse
 import csv
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from physicsnemo.models.flare import FLARE
 from physicsnemo.models.fno import FNO
 from physicsnemo.models.transolver import Transolver
-from scipy.sparse.linalg import spsolve
 from tqdm import tqdm
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # to run as a script
+
+from examples.darcy.solver import draw_permeability, solve_darcy
 from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.losses import relative_l2
@@ -37,44 +39,13 @@ LEARNING_RATES = {"adamw": 1e-3, "muon": 4e-3}
 BATCH = 4
 
 
-def solve_darcy(coefficient: np.ndarray) -> np.ndarray:
-    r"""Solve :math:`-\nabla \cdot (a \nabla u) = 1`, u = 0 on the boundary of the unit square.
-
-    Finite volumes around the nodes of an n×n grid, harmonic means of ``coefficient`` (n, n) on
-    the faces. Returns u of shape (n, n).
-    """
-    n = len(coefficient)
-    number = np.arange(n * n).reshape(n, n)
-    rows, cols, values = [], [], []
-    for a, b, left, right in (
-        (number[:-1], number[1:], coefficient[:-1], coefficient[1:]),
-        (number[:, :-1], number[:, 1:], coefficient[:, :-1], coefficient[:, 1:]),
-    ):
-        conductance = (2 * left * right / (left + right)).ravel()
-        a, b = a.ravel(), b.ravel()
-        rows += [a, b, a, b]
-        cols += [a, b, b, a]
-        values += [conductance, conductance, -conductance, -conductance]
-    matrix = sp.csr_matrix(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), (n * n, n * n)
-    )
-    inner = number[1:-1, 1:-1].ravel()
-    u = np.zeros(n * n)
-    u[inner] = spsolve(matrix[inner][:, inner].tocsc(), np.full(len(inner), (n - 1.0) ** -2))
-    return u.reshape(n, n)
-
-
 def solved_set(samples: int, n: int = 85, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    r"""Coefficients 12 or 3 by the sign of N(0, (−Δ+9)^{-2}), Neumann; (samples, n, n) each."""
+    r"""Permeabilities and pressures, (samples, n, n) each."""
     rng = np.random.default_rng(seed)
-    k = np.pi * np.arange(n)
-    spectrum = 1 / (k[:, None] ** 2 + k**2 + 9)
-    modes = np.cos(np.outer(np.linspace(0, 1, n), k))
     a, u = np.empty((2, samples, n, n), dtype=np.float32)
     for i in tqdm(range(samples), desc=f"solving Darcy {n}×{n}", mininterval=5):
-        field = modes @ (spectrum * rng.standard_normal((n, n))) @ modes.T
-        a[i] = np.where(field > 0, 12, 3)
-        u[i] = solve_darcy(a[i].astype(np.float64))
+        a[i] = draw_permeability(rng, n)
+        u[i] = solve_darcy(a[i])
     return torch.from_numpy(a), torch.from_numpy(u)
 
 

@@ -3,6 +3,7 @@
 What a generator's command line shares with the others. It knows nothing of what it generates.
 """
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -11,9 +12,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 from tqdm import tqdm
 
-__all__ = ["generate", "remove_parts", "sample_rng", "save_new"]
+__all__ = ["generate", "made_data", "remove_parts", "sample_rng", "save_new"]
 
 
 def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=1):
@@ -107,6 +109,68 @@ def save_new(path, write):
 def remove_parts(directory):
     """Remove the batches' files once the data set is saved."""
     shutil.rmtree(Path(directory) / "parts")
+
+
+def made_data(cache, settings, make):
+    """A data set that is made at the first call, and only verified at later ones.
+
+    It has a folder of its own, named after its settings, so that no version of a generator meets
+    another's data. Of several processes that ask for it at once, one makes it and the others wait.
+    A set whose files do not have the checksums they were made with is made anew.
+
+    Parameters
+    ----------
+    cache : path_like
+        Where data sets are kept; created if need be.
+    settings : dict
+        All that the data depend on, of JSON types.
+    make : callable
+        ``make(directory)`` writes the data set. If it was interrupted, it is called again with
+        what it has left and goes on from there.
+
+    Returns
+    -------
+    Path
+        The folder of the data set.
+    """
+    name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+    directory = Path(cache) / name
+    directory.mkdir(parents=True, exist_ok=True)
+    checksums = directory / "checksums.json"
+    with FileLock(directory.with_suffix(".lock")):  # the system frees it if this process dies
+        if checksums.exists():
+            if _is_whole(directory, checksums.read_text()):
+                return directory
+            print(f"The data in {directory} are damaged; they are made anew.", flush=True)
+            # In one step, so that a kill leaves no damaged file that looks finished.
+            damaged = directory.with_suffix(".damaged")
+            shutil.rmtree(damaged, ignore_errors=True)
+            directory.rename(damaged)
+            shutil.rmtree(damaged)
+            directory.mkdir()
+        make(directory)
+        sums = json.dumps(_checksums(directory), indent=1).encode()
+        save_new(checksums, lambda file: file.write(sums))
+    return directory
+
+
+def _checksums(directory):
+    """The SHA-256 of every file but ``checksums.json`` and hidden ones."""
+    sums = {}
+    for path in sorted(directory.glob("[!.]*")):
+        if path.is_file() and path.name != "checksums.json":
+            with open(path, "rb") as file:
+                sums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return sums
+
+
+def _is_whole(directory, recorded):
+    """Whether all files are there with the recorded checksums; others beside them do not matter."""
+    try:
+        expected = json.loads(recorded).items()
+    except json.JSONDecodeError:
+        return False
+    return expected <= _checksums(directory).items()
 
 
 def _check_settings(path, settings):

@@ -28,7 +28,7 @@ class Context:
     figures : callable
         Draws the benchmark's figures.
     embedded : Path or None
-        The data that come with the example.
+        The example's own data, for a run without ``data.root``.
     dist : DistributedManager
         Rank, world size and device.
     """

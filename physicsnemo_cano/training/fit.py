@@ -11,6 +11,7 @@ from physicsnemo.datapipes import DataLoader, Dataset
 from tensordict import TensorDict
 from torch.nn.parallel import DistributedDataParallel
 
+from physicsnemo_cano.losses import gradient_error
 from physicsnemo_cano.training.checkpoint import Checkpoints, Progress
 from physicsnemo_cano.training.context import Context
 from physicsnemo_cano.training.distributed import (
@@ -31,6 +32,9 @@ def fit(
     context: Context, model: Module, datasets: dict[str, Dataset], statistics: Statistics
 ) -> tuple[Predictor, Progress]:
     """Train a model, from its last checkpoint if there is one.
+
+    The loss is the relative L2 error, on structured meshes with ``training.gradient_loss`` times
+    the gradient's error added; what is reported is the relative L2 error alone.
 
     After every epoch the test errors are measured and a checkpoint is written. ``best`` is the
     epoch with the lowest test error, kept for those who want it; what a run reports is its last
@@ -75,6 +79,7 @@ def fit(
             history.truncate(progress.epoch)
 
     runner = torch.compile(model) if training["compile"] else model
+    mesh = datasets["train"].reader.spatial_shape
     shape = grid_shape(context.settings, datasets["train"].reader)
     predict = Predictor(runner, shape, statistics, dist.device, training["amp"])
     wrapped = _data_parallel(runner, dist)
@@ -96,9 +101,13 @@ def fit(
         start = time.perf_counter()
         total = torch.zeros((), device=dist.device)
         for step, batch in enumerate(loader):
-            errors, _ = learn.errors(batch)
+            errors, prediction = learn.errors(batch)
+            losses = errors
+            if training["gradient_loss"]:
+                gradients = gradient_error(prediction, batch["target"], mesh)
+                losses = errors + training["gradient_loss"] * gradients
             weight = batches.weight(step)
-            (weight * errors.sum()).backward()
+            (weight * losses.sum()).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), training["clip"])
             optimizer.step()
             schedule.step()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.report import Results, device_name, peak_memory_mb, table
 
 
-def run(cfg: DictConfig, figures: Figures, embedded_data: Path) -> dict[str, Any]:
+def run(
+    cfg: DictConfig, figures: Figures, embedded_data: Path | Callable[[Path], Path]
+) -> dict[str, Any]:
     """Train a model on a benchmark, or evaluate one, as the configuration says.
 
     The same call resumes a run that was interrupted, and of a finished one repeats the report.
@@ -47,9 +50,11 @@ def run(cfg: DictConfig, figures: Figures, embedded_data: Path) -> dict[str, Any
         Composed from ``conf/<benchmark>.yaml``.
     figures : callable
         Draws the benchmark's figures: takes the :class:`Results` and the folder to write to.
-    embedded_data : Path
-        The data that come with the example, for ``data.root=null``. A run remembers that it used
-        them, not where they were, so it can be continued and evaluated elsewhere.
+    embedded_data : Path or callable
+        The data that come with the example, for ``data.root=null``; or a function that takes the
+        folder ``cache``, makes them there unless it has done so before, and returns their path. A
+        run remembers that it used them, not where they were, so it can be continued and evaluated
+        elsewhere.
 
     Returns
     -------
@@ -70,7 +75,7 @@ def run(cfg: DictConfig, figures: Figures, embedded_data: Path) -> dict[str, Any
         settings = OmegaConf.to_container(cfg, resolve=True)
         settings["data"]["root"] = given
         # A mandatory value left out reaches the reader as None, and the reader says what it needs.
-        embedded = None if missing else embedded_data
+        embedded = None if missing else _embedded(cfg, settings, embedded_data)
         context = Context(settings, Path(cfg.output).absolute(), figures, embedded, initialize())
         return _train(context)
     if cfg.mode == "evaluate":
@@ -79,8 +84,18 @@ def run(cfg: DictConfig, figures: Figures, embedded_data: Path) -> dict[str, Any
         folder, file = find_checkpoint(Path(cfg.checkpoint).absolute())
         settings = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
         settings["data"]["root"] = given or settings["data"]["root"]
-        return _evaluate(Context(settings, folder, figures, embedded_data, initialize()), file)
+        embedded = _embedded(cfg, settings, embedded_data)
+        return _evaluate(Context(settings, folder, figures, embedded, initialize()), file)
     raise ValueError(f"mode: choose from train, evaluate; got {cfg.mode!r}")
+
+
+def _embedded(
+    cfg: DictConfig, settings: dict[str, Any], data: Path | Callable[[Path], Path]
+) -> Path | None:
+    """Where the example's own data are, made now if need be; ``None`` if others are given."""
+    if settings["data"]["root"] is not None:
+        return None
+    return data(Path(cfg.cache).expanduser().absolute()) if callable(data) else data
 
 
 def _train(context: Context) -> dict[str, Any]:

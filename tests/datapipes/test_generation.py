@@ -1,9 +1,20 @@
 import functools
+import json
+import multiprocessing
+import os
+import signal
+import time
 
 import numpy as np
 import pytest
 
-from physicsnemo_cano.datapipes.generation import generate, remove_parts, sample_rng, save_new
+from physicsnemo_cano.datapipes.generation import (
+    generate,
+    made_data,
+    remove_parts,
+    sample_rng,
+    save_new,
+)
 
 
 def draw(rngs, log=None, fail_at=None):
@@ -97,3 +108,91 @@ def test_a_file_is_written_whole_or_not_at_all_and_never_over_another(tmp_path):
         save_new(path, lambda file: file.write(b"second"))
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def make_set(directory, log=None, die_before="", seconds=0.0):
+    """Two files, as far as missing; logs what it writes, and may be killed before one of them."""
+    for name in ("a", "b"):
+        if name == die_before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if not (directory / name).exists():
+            time.sleep(seconds)
+            save_new(directory / name, lambda file, name=name: file.write(name.encode() * 9))
+            with open(log, "a") as lines:
+                lines.write(f"{name}\n")
+
+
+def in_processes(n, *args):
+    """Exit codes of n processes that ask for a data set at once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["physicsnemo_cano.datapipes.generation"])  # once, not n times
+    processes = [context.Process(target=made_data, args=args) for _ in range(n)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    return [process.exitcode for process in processes]
+
+
+def test_data_are_made_once_for_each_settings(tmp_path):
+    cache, log = tmp_path / "new" / "cache", tmp_path / "log"
+    make = functools.partial(make_set, log=log)
+    folder = made_data(cache, {"n": 3, "seed": 0}, make)
+    assert folder.parent == cache
+    assert (folder / "a").read_text() == "a" * 9
+    assert set(json.loads((folder / "checksums.json").read_text())) == {"a", "b"}
+    assert made_data(cache, {"seed": 0, "n": 3}, make) == folder
+    assert log.read_text() == "a\nb\n"
+    other = made_data(cache, {"n": 4, "seed": 0}, make)
+    assert other != folder
+    assert log.read_text() == "a\nb\na\nb\n"
+    assert made_data(cache, {"n": 3, "seed": 0}, make) == folder
+
+
+def _change(folder):
+    (folder / "b").write_text("b" * 8 + "c")
+
+
+def _cut(folder):
+    (folder / "a").write_text("a")
+
+
+def _remove(folder):
+    (folder / "a").unlink()
+
+
+def _spoil_checksums(folder):
+    (folder / "checksums.json").write_text('{"a": ')
+
+
+@pytest.mark.parametrize("damage", [_change, _cut, _remove, _spoil_checksums])
+def test_damaged_data_are_made_anew(damage, tmp_path, capsys):
+    log = tmp_path / "log"
+    make = functools.partial(make_set, log=log)
+    folder = made_data(tmp_path / "cache", {}, make)
+    (folder / "note").write_text("not part of the set")
+    assert made_data(tmp_path / "cache", {}, make) == folder
+    assert log.read_text() == "a\nb\n"
+    damage(folder)
+    assert made_data(tmp_path / "cache", {}, make) == folder
+    assert f"The data in {folder} are damaged" in capsys.readouterr().out
+    assert log.read_text() == "a\nb\na\nb\n"
+    assert [(folder / name).read_text() for name in "ab"] == ["a" * 9, "b" * 9]
+    assert {path.suffix for path in (tmp_path / "cache").iterdir()} <= {"", ".lock"}
+
+
+def test_an_interrupted_making_goes_on(tmp_path):
+    log = tmp_path / "log"
+    killed = functools.partial(make_set, log=log, die_before="b")
+    assert in_processes(1, tmp_path / "cache", {}, killed) == [-signal.SIGKILL]
+    assert log.read_text() == "a\n"
+    folder = made_data(tmp_path / "cache", {}, functools.partial(make_set, log=log))
+    assert log.read_text() == "a\nb\n"
+    assert set(json.loads((folder / "checksums.json").read_text())) == {"a", "b"}
+
+
+def test_of_several_processes_one_makes_the_data(tmp_path):
+    log = tmp_path / "log"
+    make = functools.partial(make_set, log=log, seconds=1.0)
+    assert in_processes(3, tmp_path / "cache", {}, make) == [0, 0, 0]
+    assert log.read_text() == "a\nb\n"

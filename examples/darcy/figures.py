@@ -1,0 +1,58 @@
+"""The Darcy benchmark's figures: permeability, pressure, prediction and error."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from physicsnemo_cano.training import Results
+from physicsnemo_cano.visualization import (
+    cluster_maps,
+    error_distribution,
+    figure,
+    loss_curve,
+    save,
+    show_field,
+    symmetric_limits,
+)
+from physicsnemo_cano.visualization.style import label
+
+
+def draw(results: Results, folder: Path) -> None:
+    """Draw all figures into a folder."""
+    baseline = results.metrics["mean_predictor_rel_l2"]
+    for title, index in (("median", results.median), ("worst", results.worst)):
+        drawing = flow(results, index)
+        drawing.suptitle(f"relative L2 error {results.errors[index]:.4f}, {title} of the test set")
+        save(drawing, folder / f"pressure_{title}.png")
+    save(error_distribution(results.errors, baseline=baseline), folder / "errors.png")
+    if results.history:
+        save(loss_curve(results.history, baseline=baseline), folder / "training.png")
+    if results.clusters is not None:
+        points = results.field(results.median, "embedding")
+        maps = cluster_maps(points, results.clusters, coordinates=results.reader.coordinates)
+        save(maps, folder / "clusters.png")
+
+
+def flow(results: Results, index: int) -> Figure:
+    """Permeability, pressure, prediction and their difference, side by side."""
+    points = results.field(index, "embedding")
+    permeability = results.field(index, "fx")[..., 0]
+    target = results.field(index, "target")[..., 0]
+    prediction = results.shaped(results.predictions[index])[..., 0]
+    difference = prediction - target
+    shared = float(target.min()), float(target.max())
+    panels = (
+        ("permeability", permeability, "Greys", None),
+        ("pressure, finite volumes", target, "viridis", shared),
+        (f"pressure, {results.metrics['model']}", prediction, "viridis", shared),
+        ("difference", difference, "RdBu_r", symmetric_limits(difference)),
+    )
+    drawing, (row,) = figure(1, 4, size=(3.1, 4.0))
+    for axes, (title, values, cmap, limits) in zip(row, panels, strict=True):
+        image = show_field(axes, points, values, cmap=cmap, limits=limits)
+        bar = drawing.colorbar(image, ax=axes, location="bottom", pad=0.02)
+        bar.ax.locator_params(nbins=3)
+        axes.set_title(title, fontsize=11)
+        label(axes, results.reader.coordinates)
+        axes.label_outer()
+    return drawing

@@ -1,0 +1,103 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from examples.darcy import generate as command_line
+from examples.darcy.solver import draw_permeability, solve_darcy
+from physicsnemo_cano.datapipes import Darcy
+from physicsnemo_cano.datapipes.generation import sample_rng
+
+SMALL = ["--n-train", "3", "--n-test", "2", "--nodes", "13", "--workers", "1", "--seed", "3"]
+FILES = {"train": command_line.TRAIN, "test": command_line.TEST}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("darcy")
+    command_line.main([*SMALL, "--out", str(folder)])
+    return folder
+
+
+def test_the_published_layout_is_written(folder):
+    names = {path.name for path in folder.iterdir()}
+    assert names == {*FILES.values(), "provenance.json"}
+    for name, n in ((command_line.TRAIN, 3), (command_line.TEST, 2)):
+        with h5py.File(folder / name) as file:
+            assert set(file) == {"coeff", "sol"}
+            for array in file.values():  # as HDF5 shows them, the axes are reversed
+                assert (array.shape, array.dtype) == ((13, 13, n), np.float32)
+
+
+def test_the_reader_gives_each_sample_its_own_draw_and_solution(folder):
+    for split, first, n in (("train", 0, 3), ("test", 3, 2)):
+        reader = Darcy(folder, split, stride=3)
+        assert (len(reader), reader.source, reader.spatial_shape) == (n, "generated", (5, 5))
+        for k in range(n):
+            a = draw_permeability(sample_rng(3, first + k), 13)
+            u = solve_darcy(a)
+            sample, _ = reader[k]
+            np.testing.assert_array_equal(sample["fx"].reshape(5, 5), a[::3, ::3])
+            expected = u[::3, ::3].astype(np.float32)
+            np.testing.assert_array_equal(sample["target"].reshape(5, 5), expected)
+
+
+def test_provenance_names_the_command_but_no_path(folder):
+    provenance = json.loads((folder / "provenance.json").read_text())
+    assert provenance["command"] == (
+        "python examples/darcy/generate.py --n-train 3 --n-test 2 --out DIR --seed 3 --nodes 13"
+    )
+    assert provenance["permeability"] == [3.0, 12.0]
+    assert str(folder) not in json.dumps(provenance)
+
+
+def test_finished_data_is_never_overwritten(folder, capsys):
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    with pytest.raises(SystemExit):
+        command_line.main([*SMALL, "--out", str(folder)])
+    assert "never overwritten" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert not (folder / "parts").exists()
+
+
+def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monkeypatch):
+    def stopped(path, write):
+        if path.name == command_line.TEST:
+            raise KeyboardInterrupt
+        save_new(path, write)
+
+    save_new = command_line.save_new
+    monkeypatch.setattr(command_line, "save_new", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        command_line.main([*SMALL, "--out", str(tmp_path)])
+    monkeypatch.undo()
+    assert (tmp_path / command_line.TRAIN).exists()
+    command_line.main([*SMALL, "--out", str(tmp_path)])
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in folder.iterdir()}
+    for split in FILES:
+        for (sample, _), (again, _) in zip(
+            Darcy(folder, split, stride=1), Darcy(tmp_path, split, stride=1), strict=True
+        ):
+            assert (sample == again).all()
+
+
+def test_it_runs_as_a_script(tmp_path):
+    script = Path(command_line.__file__)
+    done = subprocess.run(
+        [sys.executable, script, "--help"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "--n-train" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_sample_of_full_size():
+    """The solution on every second node's grid is the same to the first order in the interfaces."""
+    a = command_line.draw_and_solve([sample_rng(0, 0)])
+    fine, coarse = a["sol"][0, ::2, ::2], solve_darcy(a["coeff"][0, ::2, ::2])
+    assert fine.shape == (211, 211)
+    assert np.linalg.norm(fine - coarse) / np.linalg.norm(fine) < 0.01
