@@ -2,5 +2,7 @@
 
 from physicsnemo_cano.datapipes.airfoil import Airfoil
 from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
+from physicsnemo_cano.datapipes.elasticity import Elasticity
+from physicsnemo_cano.datapipes.pipe import Pipe
 
-__all__ = ["Airfoil", "BenchmarkReader", "Channel"]
+__all__ = ["Airfoil", "BenchmarkReader", "Channel", "Elasticity", "Pipe"]
