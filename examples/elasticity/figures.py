@@ -39,6 +39,7 @@ def draw(results: Results, folder: Path) -> None:
             # The clamped corners, where the stress is singular, would fade all else.
             limits=(0.0, float(np.quantile(target, 0.98))),
             cmap="inferno",
+            size=(3.9, 4.8),
         )
         fields.suptitle(error)
         save(fields, folder / f"stress_{title}.png")

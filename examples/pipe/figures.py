@@ -35,6 +35,7 @@ def draw(results: Results, folder: Path) -> None:
             coordinates=names,
             titles=("Navier-Stokes", results.metrics["model"]),
             contour=0.0,  # inside the pipe it encloses reversed flow
+            size=(5.2, 3.5),
         )
         fields.suptitle(error)
         save(fields, folder / f"velocity_{title}.png")
@@ -60,6 +61,7 @@ def profiles(points: np.ndarray, target: np.ndarray, prediction: np.ndarray, tit
         axes.set_xlabel("horizontal velocity")
         plain(axes)
     panels[0].set_ylabel("height above the centreline / D")
-    panels[0].legend(frameon=False, fontsize=8, loc="upper left")
+    lines, names = panels[0].get_legend_handles_labels()
+    drawing.legend(lines, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     drawing.suptitle(title, fontsize=10)
     return drawing

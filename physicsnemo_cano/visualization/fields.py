@@ -100,6 +100,7 @@ def field_comparison(
     window: Window | None = None,
     contour: float | None = None,
     cmap: str = "viridis",
+    size: tuple[float, float] = (5.2, 4.6),
 ) -> Figure:
     """Reference, prediction and their difference, side by side.
 
@@ -128,13 +129,15 @@ def field_comparison(
         A value whose line to draw into the fields.
     cmap : str
         Colours of the fields.
+    size : tuple of float
+        Width and height of a panel with its share of the colour bars, in inches.
 
     Returns
     -------
     matplotlib.figure.Figure
         A row of three.
     """
-    drawing, ((left, middle, right),) = figure(1, 3, size=(5.2, 4.6))
+    drawing, ((left, middle, right),) = figure(1, 3, size=size)
     visible = None if window is None else window.holds(points)
     shown = target if visible is None else target[visible]
     lowest, highest = limits or (float(shown.min()), float(shown.max()))
