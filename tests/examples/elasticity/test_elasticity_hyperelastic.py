@@ -103,7 +103,7 @@ def test_small_loads_strain_in_proportion_and_large_ones_do_not():
     assert np.linalg.norm(ten.stress - 10 * one.stress) < 0.01 * np.linalg.norm(ten.stress)
     assert np.abs(one.displacement).max() < 2e-3
     assert 0.05 < huge.displacement[:, 1].max() < 0.5
-    assert np.linalg.norm(huge.stress - 300 * one.stress) > 0.2 * np.linalg.norm(huge.stress)
+    assert np.linalg.norm(huge.stress - 300 * one.stress) > 0.1 * np.linalg.norm(huge.stress)
     assert huge.iterations > one.iterations
 
 
