@@ -172,7 +172,7 @@ def study_floor(args) -> None:
 def study_large(args) -> None:
     r"""CANO in chunks and Transolver on ``--points``; chunked against unchunked on a tenth."""
     table = Table(args.out or RESULTS / "large.csv")
-    points, chunk = args.points[-1], 65536
+    points, chunk = args.points[-1], 8192
     files = [str(RESULTS.parent / f".large_{name}.pt") for name in ("chunked", "whole")]
     runs = [
         ("cano", points // 10, chunk, files[0]),

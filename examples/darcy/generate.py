@@ -21,14 +21,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.darcy.solver import HIGH, LOW, draw_permeability, solve_darcy
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_data, remove_parts, save_new
+from physicsnemo_cano.datapipes.generation import generate, made_by, remove_parts, save_new
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 NODES = 421
 TRAIN, TEST = "piececonst_r421_N1024_smooth1.mat", "piececonst_r421_N1024_smooth2.mat"
 SECONDS = 1.2  # a sample's time on one CPU core at full size, measured
 SOLVER = "Darcy flow, finite volumes, harmonic means; permeability 12 or 3 by a Gaussian's sign"
-MINI = {"n_train": 400, "n_test": 100, "nodes": 85, "seed": 0}
+# One process: a second would take longer to start than the samples to solve.
+MINI = ["--n-train", "400", "--n-test", "100", "--nodes", "85", "--workers", "1"]
 
 
 def draw_and_solve(rngs, nodes=NODES):
@@ -82,12 +83,7 @@ def write_set(directory, n_train, n_test, nodes, seed, workers=1):
 
 def mini_data(cache):
     """The folder of the mini set, which is made in ``cache`` at the first call."""
-
-    def make(directory):
-        print(f"Making {MINI['n_train']} + {MINI['n_test']} samples in {directory}", flush=True)
-        write_set(directory, **MINI)
-
-    return made_data(cache, {**MINI, "version": __version__}, make)
+    return made_by(main, MINI, cache, __version__)
 
 
 def main(argv=None):

@@ -3,5 +3,7 @@
 from physicsnemo_cano.datapipes.airfoil import Airfoil
 from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
 from physicsnemo_cano.datapipes.darcy import Darcy
+from physicsnemo_cano.datapipes.elasticity import Elasticity
+from physicsnemo_cano.datapipes.pipe import Pipe
 
-__all__ = ["Airfoil", "BenchmarkReader", "Channel", "Darcy"]
+__all__ = ["Airfoil", "BenchmarkReader", "Channel", "Darcy", "Elasticity", "Pipe"]

@@ -8,14 +8,21 @@ import h5py
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel, Split, choose
+from physicsnemo_cano.datapipes.benchmark import (
+    BenchmarkReader,
+    Channel,
+    Split,
+    choose,
+    first_80_percent,
+    locate,
+    map_arrays,
+    source_of,
+)
 from physicsnemo_cano.datapipes.quadrature import node_weights
 
 _FILES = tuple(f"NACA_Cylinder_{name}.npy" for name in "XYQ")
 _GRID = (221, 51)
 _MACH = 4  # channel of Q
-# generate.py writes the published layout: parts/ first, provenance.json before it removes parts/.
-_MARKS = ("parts", "provenance.json")
 _HELP = (
     f"Expected either a folder with {', '.join(_FILES)} (the published files) or an HDF5 file "
     "with x, y and mach. To make either: python examples/airfoil/generate.py --out data/airfoil"
@@ -71,31 +78,23 @@ class Airfoil(BenchmarkReader):
         coordinates_as_input: bool = False,
     ) -> None:
         super().__init__()
-        if root is None:
-            raise FileNotFoundError(f"data.root is not given. {_HELP}")
-        self.path = Path(root)
+        self.path = locate(root, "airfoil", _HELP)
         self._file: h5py.File | None = None
         self.weights = weights
         self.coordinates_as_input = coordinates_as_input
         if self.path.is_dir():
-            generated = any((self.path / name).exists() for name in _MARKS)
-            self.source = "generated" if generated else "published"
+            self.source = source_of(self.path)
             self._x, self._y, self._mach = self._open_folder()
-        elif self.path.is_file():
+        else:
             self.source = "generated"
             self._x, self._y, self._mach = self._open_hdf5()
-        else:
-            raise FileNotFoundError(f"No airfoil data at {self.path}. {_HELP}")
         self.spatial_shape = tuple(self._x.shape[1:])
         n = min(len(self._x), 1200)
-        n_first = 1000 if n == 1200 else round(0.8 * n)
-        self._indices = choose(split, n_train, n_test, (range(n_first), range(n_first, n)))
+        parts = (range(1000), range(1000, 1200)) if n == 1200 else first_80_percent(n)
+        self._indices = choose(split, n_train, n_test, parts)
 
     def _open_folder(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        missing = [name for name in _FILES if not (self.path / name).is_file()]
-        if missing:
-            raise FileNotFoundError(f"{self.path} lacks {', '.join(missing)}. {_HELP}")
-        x, y, q = (np.load(self.path / name, mmap_mode="r") for name in _FILES)
+        x, y, q = map_arrays(self.path, _FILES, _HELP)
         published = self.source == "published"
         grid = _GRID if published or x.ndim != 3 else x.shape[1:]
         n, least = len(x), 1200 if published else 2

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from physicsnemo.datapipes import Reader
 
 Split = Literal["train", "test"]
+Source = Literal["published", "generated"]
+
+# generate.py writes the published layout: parts/ first, provenance.json before it removes parts/.
+_MARKS = ("parts", "provenance.json")
 
 
 class Channel(NamedTuple):
@@ -43,7 +48,7 @@ class BenchmarkReader(Reader):
     """
 
     spatial_shape: tuple[int, ...] | None = None
-    source: Literal["published", "generated"]
+    source: Source
     path: Path
     coordinates: tuple[Channel, ...]
     targets: tuple[Channel, ...]
@@ -90,3 +95,80 @@ def choose(
     if not 1 <= wanted <= len(indices):
         raise ValueError(f"data.n_{split}={wanted}: choose from 1 to {len(indices)}")
     return indices[:wanted]
+
+
+def first_80_percent(n: int) -> tuple[range, range]:
+    """Indices for training and for testing of a generated set, which may have any size."""
+    n_first = round(0.8 * n)
+    return range(n_first), range(n_first, n)
+
+
+def locate(root: str | Path | None, what: str, hint: str) -> Path:
+    """The path of data that exist.
+
+    Parameters
+    ----------
+    root : str, Path or None
+        Of the configuration's ``data.root``.
+    what, hint : str
+        Name of the data, and what is expected and how to get it, for the message.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing is given, or there is nothing.
+    """
+    if root is None:
+        raise FileNotFoundError(f"data.root is not given. {hint}")
+    if not Path(root).exists():
+        raise FileNotFoundError(f"No {what} data at {root}. {hint}")
+    return Path(root)
+
+
+def source_of(folder: Path) -> Source:
+    """Whether a folder's files are published ones, or ``generate.py`` has left its mark there."""
+    return "generated" if any((folder / name).exists() for name in _MARKS) else "published"
+
+
+def map_arrays(folder: Path, names: Sequence[str], hint: str) -> list[np.ndarray]:
+    """Map the ``.npy`` files of a folder; nothing is loaded.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are.
+    names : sequence of str
+        Of the files.
+    hint : str
+        What is expected and how to get it, for the messages.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        Read-only, of a floating dtype.
+
+    Raises
+    ------
+    FileNotFoundError
+        If files are missing.
+    ValueError
+        If a file is no ``.npy`` file, is cut off, or holds something else than real numbers.
+    """
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}. {hint}")
+    arrays = []
+    for name in names:
+        try:
+            arrays.append(np.load(folder / name, mmap_mode="r"))
+        except (ValueError, OSError, EOFError) as error:
+            raise ValueError(f"{folder / name} is no whole .npy file ({error}). {hint}") from error
+        if not np.issubdtype(arrays[-1].dtype, np.floating):
+            raise ValueError(
+                f"{folder / name} holds {arrays[-1].dtype}, expected float32 or float64. {hint}"
+            )
+    return arrays

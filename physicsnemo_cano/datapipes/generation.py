@@ -15,7 +15,7 @@ import numpy as np
 from filelock import FileLock
 from tqdm import tqdm
 
-__all__ = ["generate", "made_data", "remove_parts", "sample_rng", "save_new"]
+__all__ = ["generate", "made_by", "made_data", "remove_parts", "sample_rng", "save_new"]
 
 
 def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=1):
@@ -109,6 +109,34 @@ def save_new(path, write):
 def remove_parts(directory):
     """Remove the batches' files once the data set is saved."""
     shutil.rmtree(Path(directory) / "parts")
+
+
+def made_by(main, arguments, cache, version):
+    """The data set that a generator's command line makes, once, in ``cache``.
+
+    Parameters
+    ----------
+    main : callable
+        ``main(arguments)`` runs the command line. It writes ``provenance.json`` as its last file
+        and then removes its parts.
+    arguments : list of str
+        All but ``--out``.
+    cache : path_like
+        Where data sets are kept.
+    version : str
+        Of the generator.
+
+    Returns
+    -------
+    Path
+        The folder of the data set, see `made_data`.
+    """
+
+    def make(directory):
+        if (directory / "parts").exists() or not (directory / "provenance.json").exists():
+            main([*arguments, "--out", str(directory)])
+
+    return made_data(cache, {"arguments": arguments, "version": version}, make)
 
 
 def made_data(cache, settings, make):

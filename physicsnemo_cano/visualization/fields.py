@@ -32,6 +32,7 @@ def show_field(
     points: np.ndarray,
     values: np.ndarray,
     *,
+    triangles: np.ndarray | None = None,
     window: Window | None = None,
     cmap: str = "viridis",
     limits: tuple[float, float] | None = None,
@@ -43,10 +44,11 @@ def show_field(
     axes : matplotlib.axes.Axes
         Where to draw; both directions get the same scale.
     points : numpy.ndarray
-        Coordinates, (n_i, n_j, 2) on a structured mesh or (N, 2) of a cloud, which is
-        triangulated.
+        Coordinates, (n_i, n_j, 2) on a structured mesh or (N, 2) of a cloud.
     values : numpy.ndarray
         Of shape (n_i, n_j) or (N,).
+    triangles : numpy.ndarray, optional
+        Between which points of a cloud to colour, (M, 3); all over by default.
     window : Window, optional
         Part of the plane to show; all by default.
     cmap : str
@@ -67,7 +69,7 @@ def show_field(
     if points.ndim == 3:
         image = axes.pcolormesh(x, y, values, shading="gouraud", **style)
     else:
-        image = axes.tripcolor(x, y, values, shading="gouraud", **style)
+        image = axes.tripcolor(x, y, values, triangles=triangles, shading="gouraud", **style)
     axes.set_aspect("equal")
     if window is not None:
         axes.set_xlim(window.x)
@@ -93,9 +95,12 @@ def field_comparison(
     name: str,
     coordinates: Sequence[object],
     titles: Sequence[str] = ("reference", "prediction"),
+    triangles: np.ndarray | None = None,
+    limits: tuple[float, float] | None = None,
     window: Window | None = None,
     contour: float | None = None,
     cmap: str = "viridis",
+    size: tuple[float, float] = (5.2, 4.6),
 ) -> Figure:
     """Reference, prediction and their difference, side by side.
 
@@ -113,35 +118,47 @@ def field_comparison(
         Names of the two coordinates.
     titles : pair of str
         Over the first two panels.
+    triangles : numpy.ndarray, optional
+        As in :func:`show_field`.
+    limits : pair of float, optional
+        Values at the ends of the fields' colours; those of the visible part of the reference by
+        default.
     window : Window, optional
         Part of the plane to show; all by default.
     contour : float, optional
         A value whose line to draw into the fields.
     cmap : str
         Colours of the fields.
+    size : tuple of float
+        Width and height of a panel with its share of the colour bars, in inches.
 
     Returns
     -------
     matplotlib.figure.Figure
         A row of three.
     """
-    drawing, ((left, middle, right),) = figure(1, 3, size=(5.2, 4.6))
+    drawing, ((left, middle, right),) = figure(1, 3, size=size)
     visible = None if window is None else window.holds(points)
     shown = target if visible is None else target[visible]
-    limits = float(shown.min()), float(shown.max())
+    lowest, highest = limits or (float(shown.min()), float(shown.max()))
+    where = {"triangles": triangles, "window": window}
     for axes, field, title in zip((left, middle), (target, prediction), titles, strict=True):
-        image = show_field(axes, points, field, window=window, cmap=cmap, limits=limits)
+        image = show_field(axes, points, field, cmap=cmap, limits=(lowest, highest), **where)
         axes.set_title(title)
         if contour is not None:
             draw = axes.contour if points.ndim == 3 else axes.tricontour
             draw(points[..., 0], points[..., 1], field, [contour], colors="white", linewidths=1.0)
-    bar = drawing.colorbar(image, ax=(left, middle), location="bottom", aspect=50, pad=0.02)
+    beyond = {(False, False): "neither", (True, False): "min", (False, True): "max"}
+    extend = beyond.get((shown.min() < lowest, shown.max() > highest), "both")
+    bar = drawing.colorbar(
+        image, ax=(left, middle), location="bottom", aspect=50, pad=0.02, extend=extend
+    )
     bar.set_label(name)
     if contour is not None:
         bar.ax.axvline(contour, color="white", linewidth=1.5)
     difference = prediction - target
-    limits = symmetric_limits(difference, visible)
-    image = show_field(right, points, difference, window=window, cmap="RdBu_r", limits=limits)
+    reach = symmetric_limits(difference, visible)
+    image = show_field(right, points, difference, cmap="RdBu_r", limits=reach, **where)
     right.set_title("difference")
     bar = drawing.colorbar(image, ax=right, location="bottom", aspect=25, pad=0.02, extend="both")
     bar.set_label(f"Δ {name}")

@@ -24,7 +24,7 @@ TINY = (
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """A mini set of ten samples."""
-    small = {"n_train": 6, "n_test": 4, "nodes": 16, "seed": 0}
+    small = ["--n-train", "6", "--n-test", "4", "--nodes", "16", "--workers", "1"]
     monkeypatch.setattr(generate, "MINI", small)
     torch.set_num_threads(1)
 
