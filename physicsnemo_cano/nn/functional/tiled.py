@@ -70,7 +70,7 @@ class _TiledLayer(torch.autograd.Function):
     @staticmethod
     def forward(x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights, normalize):
         tiles = _Tiles(x, qkv_weight, qkv_bias, centroids, weights)
-        sums, assigned = 0, []
+        sums, assigned = 0, None
         for part in tiles.parts:  # eq. 13 and 14, C = exp / total
             query, w = tiles.query(part), tiles.weight(part)
             logits = query @ tiles.centroids_t  # (BH, n, K)
@@ -79,8 +79,9 @@ class _TiledLayer(torch.autograd.Function):
             total = exp.sum(-1, keepdim=True)  # (BH, n, 1)
             share = total.reciprocal() if w is None else w / total
             sums = sums + exp.mT @ torch.cat([query * share, share], -1)  # (BH, K, D + 1)
-            assigned.append(peak + total.log())
-        assigned = torch.cat(assigned, 1)  # logarithm of the sum over clusters, (BH, N, 1)
+            if assigned is None:  # not a list: small tensors that stay would scatter the memory
+                assigned = total.new_empty(total.shape[0], x.shape[1], 1)
+            assigned[:, part] = peak + total.log()  # the sum over clusters, (BH, N, 1)
         sums, masses = sums[..., :-1], sums[..., -1:].contiguous()
         clusters = mean_query(sums, masses) if normalize else sums
         clusters = clusters / math.sqrt(clusters.shape[-1])
