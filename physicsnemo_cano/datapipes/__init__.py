@@ -2,5 +2,6 @@
 
 from physicsnemo_cano.datapipes.airfoil import Airfoil
 from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
+from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 
-__all__ = ["Airfoil", "BenchmarkReader", "Channel"]
+__all__ = ["Airfoil", "BenchmarkReader", "Channel", "NavierStokes"]
