@@ -3,5 +3,6 @@
 from physicsnemo_cano.datapipes.airfoil import Airfoil
 from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
+from physicsnemo_cano.datapipes.plasticity import Plasticity
 
-__all__ = ["Airfoil", "BenchmarkReader", "Channel", "NavierStokes"]
+__all__ = ["Airfoil", "BenchmarkReader", "Channel", "NavierStokes", "Plasticity"]
