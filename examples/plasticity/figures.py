@@ -54,13 +54,13 @@ def deformed_block(results: Results, index: int) -> Figure:
         (results.metrics["model"], prediction, lengths[1], "viridis"),
         ("error", truth, error, "magma_r"),
     )
-    drawing, panels = figure(len(TIMES), 3, size=(4.6, 1.7), sharex=True, sharey=True)
+    drawing, panels = figure(len(TIMES), 3, size=(4.8, 1.9), sharex=True, sharey=True)
     for (name, field, values, cmap), axes, scale in zip(columns, panels.T, scales, strict=True):
         for panel, time in zip(axes, TIMES, strict=True):
             mesh = field[time, ..., :2]
             image = show_field(panel, mesh, values[time], cmap=cmap, limits=(0.0, float(scale)))
             for lines in (mesh[::2], mesh[:, ::2].swapaxes(0, 1)):
-                panel.plot(lines[..., 0].T, lines[..., 1].T, color=TRUTH, linewidth=0.2, alpha=0.6)
+                panel.plot(lines[..., 0].T, lines[..., 1].T, color=TRUTH, linewidth=0.3, alpha=0.6)
             label(panel, results.reader.coordinates)
             panel.label_outer()
         axes[0].set_title(name)
@@ -69,5 +69,8 @@ def deformed_block(results: Results, index: int) -> Figure:
     for panel, time in zip(panels[:, 0], TIMES, strict=True):
         share = sample["times"][time]
         panel.text(0.02, 0.96, f"{share:.0%} of the way", transform=panel.transAxes, va="top")
-        panel.set_ylim(top=1.25 * panel.get_ylim()[1])
+    reach = np.concatenate([truth, prediction])[..., :2].reshape(-1, 2)
+    low, high = reach.min(0), reach.max(0)
+    panel.set_xlim(low[0] - 1, high[0] + 1)
+    panel.set_ylim(low[1] - 1, high[1] + 5)  # with room for the text
     return drawing
