@@ -162,9 +162,7 @@ class Block:
         new = self._respond(deformation)
         stress, tangent = new.stress_and_tangent(secant)
         axes = new.axes.swapaxes(-1, -2)
-        along = (
-            axes @ _inverse(deformation).swapaxes(-1, -2) @ self.gradients
-        )  # ∂N/∂x, (m, 4, 2, 4)
+        along = axes @ _inverse(deformation).swapaxes(-1, -2) @ self.gradients  # ∂N/∂x
         # Velocity gradient 11, 22, 12, 21 in principal axes from the nodes' velocities.
         rows = along[:, :, [0, 1, 1, 0], :, None] * axes[:, :, [0, 1, 0, 1], None]
         rows = rows.reshape(-1, 4, 4, 8)
@@ -172,7 +170,6 @@ class Block:
         force += np.sum(stress[..., None] * weighted[:, :, :2], axis=(1, 2))
         columns = (tangent @ rows).reshape(-1, 16, 8)
         hessian += weighted.reshape(-1, 16, 8).swapaxes(1, 2) @ columns
-
         return force, hessian
 
     def assemble(self, force, hessian):
@@ -319,6 +316,8 @@ def equilibrate(block, x, free, die=None):
     die = Die(lambda x, k: x, np.empty(0, int), block.cells) if die is None else die
     z, rows, fixed = die.coordinates(x), 2 * die.nodes + 1, np.flatnonzero(~free.ravel())
     energy, secant = block.energy(die.positions(z)), True
+    if energy == np.inf:
+        raise NotConverged("a quadrilateral of the first guess folds")
     for _ in range(ITERATIONS):
         derivatives = block.derivatives(die.positions(z), secant)
         gradient, hessian = block.assemble(*die.transform(z, *derivatives))
