@@ -4,6 +4,17 @@ from physicsnemo_cano.datapipes.airfoil import Airfoil
 from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
 from physicsnemo_cano.datapipes.darcy import Darcy
 from physicsnemo_cano.datapipes.elasticity import Elasticity
+from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 from physicsnemo_cano.datapipes.pipe import Pipe
+from physicsnemo_cano.datapipes.plasticity import Plasticity
 
-__all__ = ["Airfoil", "BenchmarkReader", "Channel", "Darcy", "Elasticity", "Pipe"]
+__all__ = [
+    "Airfoil",
+    "BenchmarkReader",
+    "Channel",
+    "Darcy",
+    "Elasticity",
+    "NavierStokes",
+    "Pipe",
+    "Plasticity",
+]
