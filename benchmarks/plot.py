@@ -9,6 +9,7 @@ import csv
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 RESULTS = Path(__file__).with_name("results")
 COLORS = {
@@ -41,6 +42,7 @@ def main() -> None:
                     *zip(*points, strict=True), "o-", color=color, label=NAMES[entry], ms=3
                 )
             panel.grid(alpha=0.3, which="major")
+            panel.xaxis.set_minor_formatter(NullFormatter())
             panel.spines[["top", "right"]].set_visible(False)
     for panel, k in zip(axes[0], slots, strict=True):
         panel.set_title(f"{k} slots", fontsize=10)

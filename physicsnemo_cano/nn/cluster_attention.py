@@ -19,9 +19,11 @@ from physicsnemo_cano.nn.functional.cluster_attention import (
     split,
     summarize,
 )
-from physicsnemo_cano.nn.functional.tiled import tile_size, tiled_layer
+from physicsnemo_cano.nn.functional.tiled import tiled_layer
 
 PADDING_MODES = ("replicate", "circular")
+_LARGE = 2**24
+"""Bytes from which the layer runs in tiles on a CPU; below, storing all is as fast or faster."""
 
 
 class ClusterAttention(nn.Module):
@@ -246,12 +248,11 @@ class ClusterAttention(nn.Module):
         return (query @ self.centroids.mT).softmax(-1)
 
     def _in_tiles(self, x):
-        r"""Whether the tiled layer pays: for what leaves a CPU's cache, unless a compiler plans."""
-        batch, points, _ = x.shape
+        r"""Whether the tiled layer pays: for large inputs on a CPU, unless a compiler plans."""
         return (
             x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
-            and tile_size(batch, self.centroids.shape[1]) < points
+            and x.nbytes >= _LARGE
             and not torch.compiler.is_compiling()
             and not torch.is_autocast_enabled("cpu")
         )

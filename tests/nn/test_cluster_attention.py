@@ -7,7 +7,9 @@ import torch
 from torch.nn.functional import conv2d, pad
 
 from physicsnemo_cano import ClusterAttention
+from physicsnemo_cano.nn import cluster_attention
 from physicsnemo_cano.nn.cluster_attention import GridConvolution
+from physicsnemo_cano.nn.functional import tiled
 
 
 def layer(**options):
@@ -170,3 +172,24 @@ def test_circular_padding_commutes_with_shifts():
 def test_bad_input_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("shape", [None, (6, 5)])
+def test_tiles_change_nothing(shape, monkeypatch):
+    torch.manual_seed(0)
+    attention = layer(spatial_shape=shape, dropout=0.3)
+    x = torch.randn(2, 30, 6, dtype=torch.float64, requires_grad=True)
+    mask = torch.ones(2, 30, dtype=torch.bool)
+    mask[1, 20:] = False
+    weights = torch.rand(2, 30, dtype=torch.float64)
+
+    def run():
+        torch.manual_seed(1)
+        out = attention(x, mask, weights)
+        return out, *torch.autograd.grad(out.square().sum(), [x, *attention.parameters()])
+
+    whole = run()
+    monkeypatch.setattr(tiled, "_TILE", 56)  # 7 points of each sample
+    monkeypatch.setattr(cluster_attention, "_LARGE", 0)
+    for value, expected in zip(run(), whole, strict=True):
+        torch.testing.assert_close(value, expected)

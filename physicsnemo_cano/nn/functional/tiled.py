@@ -20,11 +20,6 @@ _TILE = 65536
 """Assignments of a head in a tile, over the whole batch: its matrices stay in the cache."""
 
 
-def tile_size(batch: int, n_clusters: int) -> int:
-    r"""Points of a sample in a tile."""
-    return max(1, _TILE // (batch * n_clusters))
-
-
 def tiled_layer(
     x: Tensor,
     qkv_weight: Tensor,
@@ -202,7 +197,7 @@ class _Tiles:
         self.x, self.weights = x, weights
         self.n_heads, n_clusters, dim = centroids.shape
         batch, points, _ = x.shape
-        size = tile_size(batch, n_clusters)
+        size = max(1, _TILE // (batch * n_clusters))
         self.parts = [slice(start, min(start + size, points)) for start in range(0, points, size)]
         inner = self.n_heads * dim
         self.q_weight, self.kv_weight = qkv_weight.split([inner, 2 * inner])
