@@ -12,13 +12,14 @@ from physicsnemo_cano.datapipes.benchmark import (
     BenchmarkReader,
     Channel,
     Split,
+    check_shapes,
     choose,
-    first_80_percent,
     locate,
     map_arrays,
+    mesh_sample,
+    parts_of,
     source_of,
 )
-from physicsnemo_cano.datapipes.quadrature import node_weights
 
 _FILES = tuple(f"NACA_Cylinder_{name}.npy" for name in "XYQ")
 _GRID = (221, 51)
@@ -89,22 +90,15 @@ class Airfoil(BenchmarkReader):
             self.source = "generated"
             self._x, self._y, self._mach = self._open_hdf5()
         self.spatial_shape = tuple(self._x.shape[1:])
-        n = min(len(self._x), 1200)
-        parts = (range(1000), range(1000, 1200)) if n == 1200 else first_80_percent(n)
-        self._indices = choose(split, n_train, n_test, parts)
+        self._indices = choose(split, n_train, n_test, parts_of(min(len(self._x), 1200)))
 
     def _open_folder(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x, y, q = map_arrays(self.path, _FILES, _HELP)
         published = self.source == "published"
         grid = _GRID if published or x.ndim != 3 else x.shape[1:]
-        n, least = len(x), 1200 if published else 2
-        expected = ((n, *grid), (n, *grid), (n, 5, *grid))
-        for name, array, shape in zip(_FILES, (x, y, q), expected, strict=True):
-            if array.shape != shape or n < least:
-                raise ValueError(
-                    f"{self.path / name} has shape {array.shape}, expected {('n', *shape[1:])} "
-                    f"with the same n >= {least} in all files. {_HELP}"
-                )
+        arrays = dict(zip(_FILES, (x, y, q), strict=True))
+        expected = (("n", *grid), ("n", *grid), ("n", 5, *grid))
+        check_shapes(self.path, arrays, expected, len(x), 1200 if published else 2, _HELP)
         return x, y, q[:, _MACH]
 
     def _open_hdf5(self) -> tuple[h5py.Dataset, h5py.Dataset, h5py.Dataset]:
@@ -126,19 +120,9 @@ class Airfoil(BenchmarkReader):
 
     def _load_sample(self, index: int) -> dict[str, torch.Tensor]:
         i = self._indices[index]
-        points = torch.from_numpy(
-            np.stack([self._x[i], self._y[i]], axis=-1).astype(np.float32)
-        )  # (n_i, n_j, 2)
-        mach = torch.from_numpy(np.array(self._mach[i], dtype=np.float32))  # (n_i, n_j)
-        embedding = points.flatten(0, 1)
-        sample = {
-            "embedding": embedding,
-            "fx": embedding if self.coordinates_as_input else embedding[:, :0],
-            "target": mach.reshape(-1, 1),
-        }
-        if self.weights:
-            sample["weights"] = node_weights(points, structured=True).flatten()
-        return sample
+        return mesh_sample(
+            self._x[i], self._y[i], self._mach[i], self.coordinates_as_input, self.weights
+        )
 
     def close(self) -> None:
         """Close the HDF5 file; mapped files need nothing."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from physicsnemo.datapipes import Reader
+
+from physicsnemo_cano.datapipes.quadrature import node_weights
 
 Split = Literal["train", "test"]
 Source = Literal["published", "generated"]
@@ -103,6 +105,11 @@ def first_80_percent(n: int) -> tuple[range, range]:
     return range(n_first), range(n_first, n)
 
 
+def parts_of(n: int) -> tuple[range, range]:
+    """Indices for training and for testing: of 1200 samples 1000 and 200, else 80 % and 20 %."""
+    return (range(1000), range(1000, 1200)) if n == 1200 else first_80_percent(n)
+
+
 def locate(root: str | Path | None, what: str, hint: str) -> Path:
     """The path of data that exist.
 
@@ -127,6 +134,37 @@ def locate(root: str | Path | None, what: str, hint: str) -> Path:
     if not Path(root).exists():
         raise FileNotFoundError(f"No {what} data at {root}. {hint}")
     return Path(root)
+
+
+def only_file(root: str | Path | None, pattern: str, hint: str) -> Path:
+    """The one file of a folder whose name fits a pattern.
+
+    Parameters
+    ----------
+    root : str, Path or None
+        Of the configuration's ``data.root``.
+    pattern, hint : str
+        As for ``Path.glob``, and what is expected and how to get it, for the messages.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing is given, or there is no such file.
+    ValueError
+        If there are several.
+    """
+    if root is None:
+        raise FileNotFoundError(f"data.root is not given. {hint}")
+    found = sorted(Path(root).glob(pattern))
+    if not found:
+        raise FileNotFoundError(f"No {pattern} in {root}. {hint}")
+    if len(found) > 1:
+        raise ValueError(f"{root} holds {', '.join(file.name for file in found)}: keep one")
+    return found[0]
 
 
 def source_of(folder: Path) -> Source:
@@ -172,3 +210,69 @@ def map_arrays(folder: Path, names: Sequence[str], hint: str) -> list[np.ndarray
                 f"{folder / name} holds {arrays[-1].dtype}, expected float32 or float64. {hint}"
             )
     return arrays
+
+
+def check_shapes(
+    folder: Path,
+    arrays: Mapping[str, np.ndarray],
+    expected: Sequence[tuple[int | str, ...]],
+    n: int,
+    least: int,
+    hint: str,
+) -> None:
+    """Raise a ``ValueError`` unless files hold ``n`` samples, of the expected shapes.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are.
+    arrays : mapping of str to numpy.ndarray
+        What each file holds.
+    expected : sequence of tuple
+        The shape of each, in which ``"n"`` stands for the number of samples.
+    n, least : int
+        Samples there are, and there must be.
+    hint : str
+        What is expected and how to get it, for the message.
+    """
+    for (name, array), shape in zip(arrays.items(), expected, strict=True):
+        if array.shape != tuple(n if size == "n" else size for size in shape) or n < least:
+            raise ValueError(
+                f"{folder / name} has shape {array.shape}, expected {shape} with the same "
+                f"n >= {least} in all files. {hint}"
+            )
+
+
+def mesh_sample(
+    x: np.ndarray,
+    y: np.ndarray,
+    field: np.ndarray,
+    coordinates_as_input: bool,
+    weights: bool,
+) -> dict[str, torch.Tensor]:
+    """A sample on a structured mesh: its nodes, a scalar there and, if asked for, areas.
+
+    Parameters
+    ----------
+    x, y, field : numpy.ndarray
+        Coordinates and scalar of shape :math:`(n_i, n_j)`.
+    coordinates_as_input : bool
+        Whether ``fx`` holds the coordinates; else it has 0 channels.
+    weights : bool
+        Whether to add quadrature weights.
+
+    Returns
+    -------
+    dict of str to torch.Tensor
+        See :class:`BenchmarkReader`; of float32.
+    """
+    points = torch.from_numpy(np.stack([x, y], axis=-1).astype(np.float32))  # (n_i, n_j, 2)
+    embedding = points.flatten(0, 1)
+    sample = {
+        "embedding": embedding,
+        "fx": embedding if coordinates_as_input else embedding[:, :0],
+        "target": torch.from_numpy(np.array(field, dtype=np.float32)).reshape(-1, 1),
+    }
+    if weights:
+        sample["weights"] = node_weights(points, structured=True).flatten()
+    return sample

@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel, Split, choose
+from physicsnemo_cano.datapipes.benchmark import (
+    BenchmarkReader,
+    Channel,
+    Split,
+    choose,
+    locate,
+    source_of,
+)
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 from physicsnemo_cano.datapipes.quadrature import node_weights
 
@@ -17,8 +24,6 @@ _FILES = {
 }
 _SIZES = {"train": 1000, "test": 200}
 _NODES = 421
-# generate.py writes the published layout: parts/ first, provenance.json before it removes parts/.
-_MARKS = ("parts", "provenance.json")
 _HELP = (
     f"Expected either a folder with {' and '.join(_FILES.values())} (the published files), one "
     "with darcy_train_<n>.pt and darcy_test_<n>.pt (neuraloperator's), or one file "
@@ -79,18 +84,13 @@ class Darcy(BenchmarkReader):
         weights: bool = False,
     ) -> None:
         super().__init__()
-        if root is None:
-            raise FileNotFoundError(f"data.root is not given. {_HELP}")
-        self.path = Path(root)
-        if not self.path.exists():
-            raise FileNotFoundError(f"No Darcy data at {self.path}. {_HELP}")
-        generated = any((self.path / name).exists() for name in _MARKS)
-        self.source = "generated" if generated else "published"
+        self.path = locate(root, "Darcy", _HELP)
+        self.source = source_of(self.path)
         if self.path.is_file() or any(self.path.glob("darcy_train_*.pt")):
             a, u = _read_tensors(self.path, split)
             x = torch.arange(a.shape[1]) / a.shape[1]
         else:
-            a, u = _read_matlab(self.path, split, stride, any_size=generated)
+            a, u = _read_matlab(self.path, split, stride, any_size=self.source == "generated")
             x = torch.linspace(0, 1, a.shape[1])
         points = torch.stack(torch.meshgrid(x, x, indexing="ij"), -1)  # (s, s, 2)
         self.spatial_shape = tuple(points.shape[:2])

@@ -11,6 +11,7 @@ from physicsnemo_cano.datapipes.benchmark import (
     BenchmarkReader,
     Channel,
     Split,
+    check_shapes,
     choose,
     first_80_percent,
     locate,
@@ -70,13 +71,8 @@ class Elasticity(BenchmarkReader):
         self.source = source_of(self.path)
         self._points, self._stress = map_arrays(self.path, _FILES, _HELP)
         n, least = self._points.shape[-1], 1200 if self.source == "published" else 2
-        expected = ((_POINTS, 2, n), (_POINTS, n))
-        for name, array, shape in zip(_FILES, (self._points, self._stress), expected, strict=True):
-            if array.shape != shape or n < least:
-                raise ValueError(
-                    f"{self.path / name} has shape {array.shape}, expected {(*shape[:-1], 'n')} "
-                    f"with the same n >= {least} in both files. {_HELP}"
-                )
+        arrays = dict(zip(_FILES, (self._points, self._stress), strict=True))
+        check_shapes(self.path, arrays, ((_POINTS, 2, "n"), (_POINTS, "n")), n, least, _HELP)
         parts = (range(1000), range(n - 200, n)) if n >= 1200 else first_80_percent(n)
         self._indices = choose(split, n_train, n_test, parts)
 

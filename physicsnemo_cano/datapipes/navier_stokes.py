@@ -7,14 +7,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel, Split, choose
+from physicsnemo_cano.datapipes.benchmark import (
+    BenchmarkReader,
+    Channel,
+    Split,
+    choose,
+    only_file,
+    parts_of,
+    source_of,
+)
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 
 _FILE = "NavierStokes_V1e-5_N*_T20.mat"
 _SHAPE = (1200, 64, 64, 20)
 _N_INPUT = 10  # frames
-# generate.py writes the published layout: parts/ first, provenance.json before it removes parts/.
-_MARKS = ("parts", "provenance.json")
 _HELP = (
     "Expected a folder with NavierStokes_V1e-5_N1200_T20.mat (the published file) or one that "
     "python examples/navier_stokes/generate.py --out data/navier_stokes has made"
@@ -64,28 +70,19 @@ class NavierStokes(BenchmarkReader):
         stride: int = 1,
     ) -> None:
         super().__init__()
-        if root is None:
-            raise FileNotFoundError(f"data.root is not given. {_HELP}")
+        path = only_file(root, _FILE, _HELP)
         self.path = Path(root)
-        found = sorted(self.path.glob(_FILE))
-        if not found:
-            raise FileNotFoundError(f"No {_FILE} in {self.path}. {_HELP}")
-        if len(found) > 1:
-            raise ValueError(
-                f"{self.path} holds {', '.join(file.name for file in found)}: keep one"
-            )
-        generated = any((self.path / name).exists() for name in _MARKS)
-        self.source = "generated" if generated else "published"
+        self.source = source_of(self.path)
+        generated = self.source == "generated"
         expected = ("n", "points", "points", _SHAPE[-1]) if generated else _SHAPE
-        with MatlabFile(found[0], {"u": expected}, _HELP) as file:
+        with MatlabFile(path, {"u": expected}, _HELP) as file:
             n, points = file.shapes["u"][:2]
             if n < 2 or points % stride:
                 raise ValueError(
-                    f"{found[0]} has {n} samples of {points} x {points} points, expected at least "
+                    f"{path} has {n} samples of {points} x {points} points, expected at least "
                     f"2 samples, and a number of points that data.stride={stride} divides"
                 )
-            n_first = _SHAPE[0] - 200 if n == _SHAPE[0] else round(0.8 * n)
-            indices = choose(split, n_train, n_test, (range(n_first), range(n_first, n)))
+            indices = choose(split, n_train, n_test, parts_of(n))
             frames = file["u"][indices.start : indices.stop, ::stride, ::stride]
         self._frames = torch.from_numpy(frames.astype(np.float32)).flatten(1, 2)  # (n, N, 20)
         axis = torch.arange(points // stride) * stride / points

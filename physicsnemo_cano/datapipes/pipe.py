@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from physicsnemo_cano.datapipes.benchmark import (
     BenchmarkReader,
     Channel,
     Split,
+    check_shapes,
     choose,
-    first_80_percent,
     locate,
     map_arrays,
+    mesh_sample,
+    parts_of,
     source_of,
 )
-from physicsnemo_cano.datapipes.quadrature import node_weights
 
 _FILES = tuple(f"Pipe_{name}.npy" for name in "XYQ")
 _GRID = (129, 129)
@@ -83,36 +83,19 @@ class Pipe(BenchmarkReader):
         self._x, self._y, q = map_arrays(self.path, _FILES, _HELP)
         published = self.source == "published"
         grid = _GRID if published or self._x.ndim != 3 else self._x.shape[1:]
-        n, least = len(self._x), 1200 if published else 2
+        arrays = dict(zip(_FILES, (self._x, self._y, q), strict=True))
         channels = max(q.shape[1], 1) if q.ndim == 4 else "C >= 1"
-        expected = ((n, *grid), (n, *grid), (n, channels, *grid))
-        for name, array, shape in zip(_FILES, (self._x, self._y, q), expected, strict=True):
-            if array.shape != shape or n < least:
-                raise ValueError(
-                    f"{self.path / name} has shape {array.shape}, expected {('n', *shape[1:])} "
-                    f"with the same n >= {least} in all files. {_HELP}"
-                )
+        expected = (("n", *grid), ("n", *grid), ("n", channels, *grid))
+        check_shapes(self.path, arrays, expected, len(self._x), 1200 if published else 2, _HELP)
         self._velocity = q[:, _HORIZONTAL]
         self.spatial_shape = tuple(grid)
-        n = min(n, 1200)
-        parts = (range(1000), range(1000, 1200)) if n == 1200 else first_80_percent(n)
-        self._indices = choose(split, n_train, n_test, parts)
+        self._indices = choose(split, n_train, n_test, parts_of(min(len(self._x), 1200)))
 
     def __len__(self) -> int:
         return len(self._indices)
 
     def _load_sample(self, index: int) -> dict[str, torch.Tensor]:
         i = self._indices[index]
-        points = torch.from_numpy(
-            np.stack([self._x[i], self._y[i]], axis=-1).astype(np.float32)
-        )  # (n_i, n_j, 2)
-        velocity = torch.from_numpy(self._velocity[i].astype(np.float32))  # (n_i, n_j)
-        embedding = points.flatten(0, 1)
-        sample = {
-            "embedding": embedding,
-            "fx": embedding if self.coordinates_as_input else embedding[:, :0],
-            "target": velocity.reshape(-1, 1),
-        }
-        if self.weights:
-            sample["weights"] = node_weights(points, structured=True).flatten()
-        return sample
+        return mesh_sample(
+            self._x[i], self._y[i], self._velocity[i], self.coordinates_as_input, self.weights
+        )

@@ -7,15 +7,21 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel, Split, choose
+from physicsnemo_cano.datapipes.benchmark import (
+    BenchmarkReader,
+    Channel,
+    Split,
+    choose,
+    first_80_percent,
+    only_file,
+    source_of,
+)
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 
 _FILE = "plas_N*_T20.mat"
 _SHAPES = {"input": (987, 101), "output": (987, 101, 31, 20, 4)}
 _N, _N_TRAIN, _N_TEST = 987, 900, 80
 _LENGTH, _HEIGHT = 50.0, 15.0  # mm
-# generate.py writes the published layout: parts/ first, provenance.json before it removes parts/.
-_MARKS = ("parts", "provenance.json")
 _HELP = (
     "Expected a folder with plas_N987_T20.mat (the published file) or one that "
     "python examples/plasticity/generate.py --out data/plasticity has made"
@@ -69,29 +75,19 @@ class Plasticity(BenchmarkReader):
         n_test: int | None = None,
     ) -> None:
         super().__init__()
-        if root is None:
-            raise FileNotFoundError(f"data.root is not given. {_HELP}")
+        path = only_file(root, _FILE, _HELP)
         self.path = Path(root)
-        found = sorted(self.path.glob(_FILE))
-        if not found:
-            raise FileNotFoundError(f"No {_FILE} in {self.path}. {_HELP}")
-        if len(found) > 1:
-            raise ValueError(
-                f"{self.path} holds {', '.join(file.name for file in found)}: keep one"
-            )
-        generated = any((self.path / name).exists() for name in _MARKS)
-        self.source = "generated" if generated else "published"
+        self.source = source_of(self.path)
+        generated = self.source == "generated"
         any_size = {"input": ("n", "i"), "output": ("n", "i", "j", 20, 4)}
-        with MatlabFile(found[0], any_size if generated else _SHAPES, _HELP) as file:
+        with MatlabFile(path, any_size if generated else _SHAPES, _HELP) as file:
             n, ni, nj, n_times, _ = file.shapes["output"]
             if n < 2 or min(ni, nj) < 2:
                 raise ValueError(
-                    f"{found[0]} has {n} samples of {ni} x {nj} nodes, expected at least 2 of each"
+                    f"{path} has {n} samples of {ni} x {nj} nodes, expected at least 2 of each"
                 )
-            first = round(0.8 * n)
-            parts = (range(first), range(first, n))
-            if n == _N:
-                parts = (range(_N_TRAIN), range(n - _N_TEST, n))
+            published = range(_N_TRAIN), range(n - _N_TEST, n)
+            parts = published if n == _N else first_80_percent(n)
             indices = choose(split, n_train, n_test, parts)
             part = slice(indices.start, indices.stop)
             die = file["input"][part].astype(np.float32)
