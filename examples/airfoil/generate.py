@@ -10,7 +10,6 @@ around the section from the wake's upper to its lower side.
 
 import argparse
 import functools
-import json
 import os
 import sys
 from pathlib import Path
@@ -23,7 +22,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 from examples.airfoil.euler import solve
 from examples.airfoil.mesh import SHAPE, c_mesh
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, remove_parts, save_new
+from physicsnemo_cano.datapipes.generation import (
+    generate,
+    refuse_finished,
+    remove_parts,
+    save_new,
+    save_set,
+)
 
 MACH = 0.8
 AMPLITUDE = 0.05  # of the control nodes' displacements, uniform
@@ -82,15 +87,6 @@ def draw_and_solve(rngs, shape=SHAPE, device="cpu", stride=1):
     raise RuntimeError(f"no flow converged in {ATTEMPTS} draws; counted in the batch: {left}")
 
 
-def save_layout(arrays, directory, provenance):
-    """Write the published layout, the control nodes and the provenance, as far as missing."""
-    text = json.dumps(provenance, indent=1).encode()
-    writers = {name: functools.partial(np.save, arr=arrays[key]) for name, key in LAYOUT.items()}
-    for name, write in {**writers, "provenance.json": lambda file: file.write(text)}.items():
-        if not (directory / name).exists():
-            save_new(directory / name, write)
-
-
 def save_mini(arrays, path, provenance):
     """Write the mesh and the Mach number into one HDF5 file, if missing."""
     if path.exists():
@@ -123,10 +119,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
 
     outputs = [args.mini] if args.mini else [args.out / name for name in LAYOUT]
-    for output in outputs:
-        # Beside parts it is a whole file of this run, stopped while it saved its data.
-        if output.exists() and not (args.out / "parts").exists():
-            parser.error(f"{output} exists; finished data is never overwritten")
+    refuse_finished(parser, outputs, args.out)
     workers = 1 if args.device.startswith("cuda") else args.workers
     estimate = args.n_samples * SECONDS * np.prod(args.shape) / np.prod(SHAPE) / workers
     print(
@@ -161,9 +154,12 @@ def main(argv=None):
     if args.mini:
         args.mini.parent.mkdir(parents=True, exist_ok=True)
         save_mini(arrays, args.mini, provenance)
+        remove_parts(args.out)
     else:
-        save_layout(arrays, args.out, provenance)
-    remove_parts(args.out)
+        writers = {
+            name: functools.partial(np.save, arr=arrays[key]) for name, key in LAYOUT.items()
+        }
+        save_set(args.out, writers, provenance)
     print(f"done; {len(redrawn)} samples were drawn anew as their first draw did not converge")
 
 

@@ -10,7 +10,6 @@ They are written as MATLAB's version 7.3 does, in single precision.
 
 import argparse
 import functools
-import json
 import os
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.darcy.solver import HIGH, LOW, draw_permeability, solve_darcy
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, remove_parts, save_new
+from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 NODES = 421
@@ -70,15 +69,11 @@ def write_set(directory, n_train, n_test, nodes, seed, workers=1):
         ),
         "version": __version__,
     }
-    text = json.dumps(provenance, indent=1).encode()
     writers = {
         name: functools.partial(write_matlab, arrays={k: v[part] for k, v in arrays.items()})
         for name, part in parts.items()
     }
-    for name, write in {**writers, "provenance.json": lambda file: file.write(text)}.items():
-        if not (directory / name).exists():
-            save_new(directory / name, write)
-    remove_parts(directory)
+    save_set(directory, writers, provenance)
 
 
 def mini_data(cache):
@@ -97,10 +92,7 @@ def main(argv=None):
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     args = parser.parse_args(argv)
 
-    for output in (args.out / TRAIN, args.out / TEST):
-        # Beside parts it is a whole file of this run, stopped while it saved its data.
-        if output.exists() and not (args.out / "parts").exists():
-            parser.error(f"{output} exists; finished data is never overwritten")
+    refuse_finished(parser, [args.out / TRAIN, args.out / TEST], args.out)
     n = args.n_train + args.n_test
     # The elimination's work grows with the power 3/2 of the unknowns.
     estimate = n * SECONDS * (args.nodes / NODES) ** 3 / args.workers

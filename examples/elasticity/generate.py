@@ -9,7 +9,6 @@ The files are those that Geo-FNO (Li et al., 2023) publishes, samples last:
 
 import argparse
 import functools
-import json
 import os
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 from examples.elasticity.cell import ELEMENTS, cell_mesh, draw_void, void_radius
 from examples.elasticity.hyperelastic import solve
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, remove_parts, save_new
+from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
 
 TRACTION = 100.0  # Pa
 SECONDS = 0.5  # a sample's time on one CPU core, measured
@@ -55,17 +54,6 @@ def draw_and_solve(rngs, elements=ELEMENTS):
     }
 
 
-def save_layout(arrays, directory, provenance):
-    """Write the published layout and the provenance, as far as missing."""
-    for name, key in LAYOUT.items():
-        if not (directory / name).exists():
-            samples_last = np.ascontiguousarray(np.moveaxis(arrays[key], 0, -1))
-            save_new(directory / name, functools.partial(np.save, arr=samples_last))
-    if not (directory / "provenance.json").exists():
-        text = json.dumps(provenance, indent=1).encode()
-        save_new(directory / "provenance.json", lambda file: file.write(text))
-
-
 def mini_data(cache):
     """The folder of the mini set, which is made in ``cache`` at the first call."""
     return made_by(main, MINI, cache, __version__)
@@ -81,10 +69,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
 
     outputs = [args.out / name for name in LAYOUT]
-    for output in outputs:
-        # Beside parts it is a whole file of this run, stopped while it saved its data.
-        if output.exists() and not (args.out / "parts").exists():
-            parser.error(f"{output} exists; finished data is never overwritten")
+    refuse_finished(parser, outputs, args.out)
     print(
         f"{args.n_samples} samples of 972 points, seed {args.seed}, into "
         f"{', '.join(map(str, outputs))}; {args.workers} process(es); about "
@@ -104,8 +89,11 @@ def main(argv=None):
         f"--out DIR --seed {args.seed}",
         "version": __version__,
     }
-    save_layout(arrays, args.out, provenance)
-    remove_parts(args.out)
+    samples_last = {
+        name: np.ascontiguousarray(np.moveaxis(arrays[key], 0, -1)) for name, key in LAYOUT.items()
+    }
+    writers = {name: functools.partial(np.save, arr=a) for name, a in samples_last.items()}
+    save_set(args.out, writers, provenance)
     print("done")
 
 

@@ -8,7 +8,6 @@ MATLAB's version 7.3: ``u`` (n, 64, 64, 20), vorticity at the times 1, 2, … 20
 
 import argparse
 import functools
-import json
 import multiprocessing
 import os
 import sys
@@ -20,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.navier_stokes.solver import SCALE, VISCOSITY, forcing, initial_vorticity, solve
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, remove_parts, save_new
+from physicsnemo_cano.datapipes.generation import generate, refuse_finished, save_set
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 GRID = 256  # points an axis of the solver's grid
@@ -75,9 +74,7 @@ def main(argv=None):
         parser.error("--grid must be even, at least 64 and a multiple of --points")
 
     output = args.out / f"NavierStokes_V1e-5_N{args.n_samples}_T{len(TIMES)}.mat"
-    # Beside parts it is a whole file of this run, stopped before it had saved all.
-    if output.exists() and not (args.out / "parts").exists():
-        parser.error(f"{output} exists; finished data is never overwritten")
+    refuse_finished(parser, [output], args.out)
     workers = 1 if args.device.startswith("cuda") else args.workers
     # Points times steps.
     estimate = args.n_samples * SECONDS * (args.grid / GRID) ** 3 / workers
@@ -106,14 +103,7 @@ def main(argv=None):
         "command": command(args),
         "version": __version__,
     }
-    text = json.dumps(provenance, indent=1).encode()
-    for path, write in (
-        (output, functools.partial(write_matlab, arrays=arrays)),
-        (args.out / "provenance.json", lambda file: file.write(text)),
-    ):
-        if not path.exists():
-            save_new(path, write)
-    remove_parts(args.out)
+    save_set(args.out, {output.name: functools.partial(write_matlab, arrays=arrays)}, provenance)
     print("done")
 
 

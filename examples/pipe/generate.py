@@ -10,7 +10,6 @@ upwards.
 
 import argparse
 import functools
-import json
 import os
 import sys
 from pathlib import Path
@@ -22,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.pipe.stream import LENGTH, VISCOSITY, solve
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, remove_parts, save_new
+from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
 
 NODES = np.linspace(0, LENGTH, 5)  # of the centreline
 ELEMENTS = (96, 24)  # along and across
@@ -72,15 +71,6 @@ def draw_and_solve(rngs, elements=ELEMENTS, shape=SHAPE):
     return {"x": x, "y": y, "q": np.stack([u, v], axis=1)}
 
 
-def save_layout(arrays, directory, provenance):
-    """Write the published layout and the provenance, as far as missing."""
-    text = json.dumps(provenance, indent=1).encode()
-    writers = {name: functools.partial(np.save, arr=arrays[key]) for name, key in LAYOUT.items()}
-    for name, write in {**writers, "provenance.json": lambda file: file.write(text)}.items():
-        if not (directory / name).exists():
-            save_new(directory / name, write)
-
-
 def mini_data(cache):
     """The folder of the mini set, which is made in ``cache`` at the first call."""
     return made_by(main, MINI, cache, __version__)
@@ -100,10 +90,7 @@ def main(argv=None):
         parser.error(f"--elements: expected a multiple of 4 along, got {args.elements[0]}")
 
     outputs = [args.out / name for name in LAYOUT]
-    for output in outputs:
-        # Beside parts it is a whole file of this run, stopped while it saved its data.
-        if output.exists() and not (args.out / "parts").exists():
-            parser.error(f"{output} exists; finished data is never overwritten")
+    refuse_finished(parser, outputs, args.out)
     # The factorisation's share grows faster than the number of elements.
     seconds = SECONDS * (np.prod(args.elements) / np.prod(ELEMENTS)) ** 1.5
     print(
@@ -125,8 +112,8 @@ def main(argv=None):
         "command": command(args),
         "version": __version__,
     }
-    save_layout(arrays, args.out, provenance)
-    remove_parts(args.out)
+    writers = {name: functools.partial(np.save, arr=arrays[key]) for name, key in LAYOUT.items()}
+    save_set(args.out, writers, provenance)
     print("done")
 
 

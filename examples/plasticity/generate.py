@@ -10,7 +10,6 @@ all in mm.
 
 import argparse
 import functools
-import json
 import os
 import sys
 from pathlib import Path
@@ -31,7 +30,7 @@ from examples.plasticity.solver import (
     rectangle,
 )
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, remove_parts, save_new
+from physicsnemo_cano.datapipes.generation import generate, refuse_finished, save_set
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 KNOTS = np.linspace(-10, 60, 8)  # mm; the block bulges beyond its 50 mm
@@ -104,9 +103,7 @@ def main(argv=None):
         parser.error("--shape needs at least 3 nodes each way")
 
     output = args.out / f"plas_N{args.n_samples}_T{STEPS}.mat"
-    # Beside parts it is a whole file of this run, stopped before it had saved all.
-    if output.exists() and not (args.out / "parts").exists():
-        parser.error(f"{output} exists; finished data is never overwritten")
+    refuse_finished(parser, [output], args.out)
     # The work for each node grows little faster than their number.
     estimate = args.n_samples * SECONDS * np.prod(args.shape) / np.prod(SHAPE) / args.workers
     print(
@@ -134,14 +131,7 @@ def main(argv=None):
         "version": __version__,
         "redrawn": redrawn.tolist() or "none",
     }
-    text = json.dumps(provenance, indent=1).encode()
-    for path, write in (
-        (output, functools.partial(write_matlab, arrays=arrays)),
-        (args.out / "provenance.json", lambda file: file.write(text)),
-    ):
-        if not path.exists():
-            save_new(path, write)
-    remove_parts(args.out)
+    save_set(args.out, {output.name: functools.partial(write_matlab, arrays=arrays)}, provenance)
     print(f"done; {len(redrawn)} samples were drawn anew as their first draw did not converge")
 
 

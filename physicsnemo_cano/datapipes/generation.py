@@ -15,7 +15,16 @@ import numpy as np
 from filelock import FileLock
 from tqdm import tqdm
 
-__all__ = ["generate", "made_by", "made_data", "remove_parts", "sample_rng", "save_new"]
+__all__ = [
+    "generate",
+    "made_by",
+    "made_data",
+    "refuse_finished",
+    "remove_parts",
+    "sample_rng",
+    "save_new",
+    "save_set",
+]
 
 
 def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=1):
@@ -109,6 +118,35 @@ def save_new(path, write):
 def remove_parts(directory):
     """Remove the batches' files once the data set is saved."""
     shutil.rmtree(Path(directory) / "parts")
+
+
+def refuse_finished(parser, outputs, directory):
+    """End a command line with an error if one of its outputs is there already.
+
+    Beside parts it is a whole file of this run, stopped while it saved its data.
+    """
+    for output in outputs:
+        if output.exists() and not (directory / "parts").exists():
+            parser.error(f"{output} exists; finished data is never overwritten")
+
+
+def save_set(directory, writers, provenance):
+    """Write what is missing of a data set, its provenance last, and remove the parts.
+
+    Parameters
+    ----------
+    directory : Path
+        Folder of the run.
+    writers : dict
+        By the name of a file what writes it, see `save_new`.
+    provenance : dict
+        Of JSON types; goes to ``provenance.json``, which marks the folder as generated.
+    """
+    text = json.dumps(provenance, indent=1).encode()
+    for name, write in {**writers, "provenance.json": lambda file: file.write(text)}.items():
+        if not (directory / name).exists():
+            save_new(directory / name, write)
+    remove_parts(directory)
 
 
 def made_by(main, arguments, cache, version):

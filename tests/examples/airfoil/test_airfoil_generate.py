@@ -11,6 +11,7 @@ import pytest
 from examples.airfoil import generate as command_line
 from examples.airfoil.euler import GAMMA
 from examples.airfoil.mesh import c_mesh
+from physicsnemo_cano.datapipes import generation
 from physicsnemo_cano.datapipes.generation import sample_rng
 
 SMALL = ["--n-samples", "2", "--shape", "57", "13", "--workers", "1", "--seed", "3"]
@@ -72,8 +73,8 @@ def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monke
             raise KeyboardInterrupt
         save_new(path, write)
 
-    save_new = command_line.save_new
-    monkeypatch.setattr(command_line, "save_new", stopped)
+    save_new = generation.save_new
+    monkeypatch.setattr(generation, "save_new", stopped)
     with pytest.raises(KeyboardInterrupt):
         command_line.main([*SMALL, "--out", str(tmp_path)])
     monkeypatch.undo()

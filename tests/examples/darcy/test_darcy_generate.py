@@ -9,7 +9,7 @@ import pytest
 
 from examples.darcy import generate as command_line
 from examples.darcy.solver import draw_permeability, solve_darcy
-from physicsnemo_cano.datapipes import Darcy
+from physicsnemo_cano.datapipes import Darcy, generation
 from physicsnemo_cano.datapipes.generation import sample_rng
 
 SMALL = ["--n-train", "3", "--n-test", "2", "--nodes", "13", "--workers", "1", "--seed", "3"]
@@ -70,8 +70,8 @@ def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monke
             raise KeyboardInterrupt
         save_new(path, write)
 
-    save_new = command_line.save_new
-    monkeypatch.setattr(command_line, "save_new", stopped)
+    save_new = generation.save_new
+    monkeypatch.setattr(generation, "save_new", stopped)
     with pytest.raises(KeyboardInterrupt):
         command_line.main([*SMALL, "--out", str(tmp_path)])
     monkeypatch.undo()

@@ -8,7 +8,7 @@ import pytest
 
 from examples.elasticity import generate as command_line
 from examples.elasticity.cell import draw_void, void_radius
-from physicsnemo_cano.datapipes import Elasticity
+from physicsnemo_cano.datapipes import Elasticity, generation
 from physicsnemo_cano.datapipes.generation import sample_rng
 
 TWO = ["--n-samples", "2", "--workers", "1", "--seed", "3"]
@@ -61,8 +61,8 @@ def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monke
             raise KeyboardInterrupt
         save_new(path, write)
 
-    save_new = command_line.save_new
-    monkeypatch.setattr(command_line, "save_new", stopped)
+    save_new = generation.save_new
+    monkeypatch.setattr(generation, "save_new", stopped)
     with pytest.raises(KeyboardInterrupt):
         command_line.main([*TWO, "--out", str(tmp_path)])
     monkeypatch.undo()

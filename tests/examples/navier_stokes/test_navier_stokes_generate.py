@@ -9,7 +9,7 @@ import torch
 
 from examples.navier_stokes import generate as command_line
 from examples.navier_stokes.solver import forcing, initial_vorticity, solve
-from physicsnemo_cano.datapipes import NavierStokes
+from physicsnemo_cano.datapipes import NavierStokes, generation
 from physicsnemo_cano.datapipes.generation import sample_rng
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 
@@ -69,8 +69,8 @@ def test_a_run_stopped_after_it_saved_its_data_continues(folder, tmp_path, monke
             raise KeyboardInterrupt
         save_new(path, write)
 
-    save_new = command_line.save_new
-    monkeypatch.setattr(command_line, "save_new", stopped)
+    save_new = generation.save_new
+    monkeypatch.setattr(generation, "save_new", stopped)
     with pytest.raises(KeyboardInterrupt):
         command_line.main([*SMALL, "--out", str(tmp_path)])
     monkeypatch.undo()

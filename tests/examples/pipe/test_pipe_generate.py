@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from examples.pipe import generate as command_line
-from physicsnemo_cano.datapipes import Pipe
+from physicsnemo_cano.datapipes import Pipe, generation
 from physicsnemo_cano.datapipes.generation import sample_rng
 
 SIZE = ["--shape", "17", "9", "--elements", "16", "6"]
@@ -73,8 +73,8 @@ def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monke
             raise KeyboardInterrupt
         save_new(path, write)
 
-    save_new = command_line.save_new
-    monkeypatch.setattr(command_line, "save_new", stopped)
+    save_new = generation.save_new
+    monkeypatch.setattr(generation, "save_new", stopped)
     with pytest.raises(KeyboardInterrupt):
         command_line.main([*TWO, "--out", str(tmp_path)])
     monkeypatch.undo()

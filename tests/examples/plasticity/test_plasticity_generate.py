@@ -9,7 +9,7 @@ import pytest
 from examples.plasticity import generate as command_line
 from examples.plasticity.generate import draw_die
 from examples.plasticity.solver import NotConverged, press, rectangle
-from physicsnemo_cano.datapipes import Plasticity
+from physicsnemo_cano.datapipes import Plasticity, generation
 from physicsnemo_cano.datapipes.generation import sample_rng
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 
@@ -84,8 +84,8 @@ def test_a_run_stopped_after_it_saved_its_data_continues(folder, tmp_path, monke
             raise KeyboardInterrupt
         save_new(path, write)
 
-    save_new = command_line.save_new
-    monkeypatch.setattr(command_line, "save_new", stopped)
+    save_new = generation.save_new
+    monkeypatch.setattr(generation, "save_new", stopped)
     with pytest.raises(KeyboardInterrupt):
         command_line.main([*SMALL, "--out", str(tmp_path)])
     monkeypatch.undo()
