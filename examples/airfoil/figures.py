@@ -8,11 +8,9 @@ from matplotlib.figure import Figure
 from physicsnemo_cano.training import Results
 from physicsnemo_cano.visualization import (
     Window,
-    cluster_maps,
-    error_distribution,
+    draw_summary,
     field_comparison,
     figure,
-    loss_curve,
     save,
 )
 from physicsnemo_cano.visualization.style import MODEL, MUTED, TRUTH, plain
@@ -22,7 +20,7 @@ NEAR = Window(x=(-0.5, 1.5), y=(-0.7, 0.7))
 
 def draw(results: Results, folder: Path) -> None:
     """Draw all figures into a folder."""
-    names, baseline = results.reader.coordinates, results.metrics["mean_predictor_rel_l2"]
+    names = results.reader.coordinates
     for title, index in (("median", results.median), ("worst", results.worst)):
         points, target, prediction = _sample(results, index)
         error = f"relative L2 error {results.errors[index]:.4f}, {title} of the test set"
@@ -39,13 +37,7 @@ def draw(results: Results, folder: Path) -> None:
         fields.suptitle(error)
         save(fields, folder / f"mach_{title}.png")
         save(wall_mach(points, target, prediction, error), folder / f"wall_{title}.png")
-    save(error_distribution(results.errors, baseline=baseline), folder / "errors.png")
-    if results.history:
-        save(loss_curve(results.history, baseline=baseline), folder / "training.png")
-    if results.clusters is not None:
-        points, _, _ = _sample(results, results.median)
-        maps = cluster_maps(points, results.clusters, coordinates=names, window=NEAR)
-        save(maps, folder / "clusters.png")
+    draw_summary(results, folder, NEAR)
 
 
 def wall(points: np.ndarray) -> slice:

@@ -8,11 +8,9 @@ from matplotlib.tri import Triangulation
 
 from physicsnemo_cano.training import Results
 from physicsnemo_cano.visualization import (
-    cluster_maps,
-    error_distribution,
+    draw_summary,
     field_comparison,
     figure,
-    loss_curve,
     save,
 )
 from physicsnemo_cano.visualization.style import MODEL, TRUTH, plain
@@ -22,7 +20,7 @@ SECTOR = np.radians(5)  # in which a point of the edge has none nearer the centr
 
 def draw(results: Results, folder: Path) -> None:
     """Draw all figures into a folder."""
-    names, baseline = results.reader.coordinates, results.metrics["mean_predictor_rel_l2"]
+    names = results.reader.coordinates
     for title, index in (("median", results.median), ("worst", results.worst)):
         points = results.field(index, "embedding")
         target = results.field(index, "target")[:, 0]
@@ -44,12 +42,7 @@ def draw(results: Results, folder: Path) -> None:
         fields.suptitle(error)
         save(fields, folder / f"stress_{title}.png")
         save(edge_stress(points, target, prediction, error), folder / f"edge_{title}.png")
-    save(error_distribution(results.errors, baseline=baseline), folder / "errors.png")
-    if results.history:
-        save(loss_curve(results.history, baseline=baseline), folder / "training.png")
-    if results.clusters is not None:
-        points = results.field(results.median, "embedding")
-        save(cluster_maps(points, results.clusters, coordinates=names), folder / "clusters.png")
+    draw_summary(results, folder)
 
 
 def edge(points: np.ndarray) -> np.ndarray:

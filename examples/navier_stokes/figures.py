@@ -7,10 +7,8 @@ from matplotlib.figure import Figure
 
 from physicsnemo_cano.training import Results
 from physicsnemo_cano.visualization import (
-    cluster_maps,
-    error_distribution,
+    draw_summary,
     figure,
-    loss_curve,
     save,
     show_field,
     symmetric_limits,
@@ -22,19 +20,12 @@ FRAMES = (0, 3, 6, 9)  # t = 11, 14, 17, 20
 
 def draw(results: Results, folder: Path) -> None:
     """Draw all figures into a folder."""
-    baseline = results.metrics["mean_predictor_rel_l2"]
     for title, index in (("median", results.median), ("worst", results.worst)):
         frames = vorticity_frames(results, index)
         frames.suptitle(f"relative L2 error {results.errors[index]:.4f}, {title} of the test set")
         save(frames, folder / f"vorticity_{title}.png")
     save(error_in_time(results), folder / "error_in_time.png")
-    save(error_distribution(results.errors, baseline=baseline), folder / "errors.png")
-    if results.history:
-        save(loss_curve(results.history, baseline=baseline), folder / "training.png")
-    if results.clusters is not None:
-        points = results.field(results.median, "embedding")
-        maps = cluster_maps(points, results.clusters, coordinates=results.reader.coordinates)
-        save(maps, folder / "clusters.png")
+    draw_summary(results, folder)
 
 
 def vorticity_frames(results: Results, index: int) -> Figure:

@@ -7,11 +7,9 @@ from matplotlib.figure import Figure
 
 from physicsnemo_cano.training import Results
 from physicsnemo_cano.visualization import (
-    cluster_maps,
-    error_distribution,
+    draw_summary,
     field_comparison,
     figure,
-    loss_curve,
     save,
 )
 from physicsnemo_cano.visualization.style import MODEL, MUTED, TRUTH, plain
@@ -21,7 +19,7 @@ SECTIONS = 5
 
 def draw(results: Results, folder: Path) -> None:
     """Draw all figures into a folder."""
-    names, baseline = results.reader.coordinates, results.metrics["mean_predictor_rel_l2"]
+    names = results.reader.coordinates
     for title, index in (("median", results.median), ("worst", results.worst)):
         points = results.field(index, "embedding")
         target = results.field(index, "target")[..., 0]
@@ -40,12 +38,7 @@ def draw(results: Results, folder: Path) -> None:
         fields.suptitle(error)
         save(fields, folder / f"velocity_{title}.png")
         save(profiles(points, target, prediction, error), folder / f"profiles_{title}.png")
-    save(error_distribution(results.errors, baseline=baseline), folder / "errors.png")
-    if results.history:
-        save(loss_curve(results.history, baseline=baseline), folder / "training.png")
-    if results.clusters is not None:
-        points = results.field(results.median, "embedding")
-        save(cluster_maps(points, results.clusters, coordinates=names), folder / "clusters.png")
+    draw_summary(results, folder)
 
 
 def profiles(points: np.ndarray, target: np.ndarray, prediction: np.ndarray, title: str) -> Figure:

@@ -7,10 +7,8 @@ from matplotlib.figure import Figure
 
 from physicsnemo_cano.training import Results
 from physicsnemo_cano.visualization import (
-    cluster_maps,
-    error_distribution,
+    draw_summary,
     figure,
-    loss_curve,
     save,
     show_field,
 )
@@ -21,18 +19,11 @@ TIMES = (4, 9, 19)  # a quarter, half and all of the die's way
 
 def draw(results: Results, folder: Path) -> None:
     """Draw all figures into a folder."""
-    baseline = results.metrics["mean_predictor_rel_l2"]
     for title, index in (("median", results.median), ("worst", results.worst)):
         block = deformed_block(results, index)
         block.suptitle(f"relative L2 error {results.errors[index]:.5f}, {title} of the test set")
         save(block, folder / f"block_{title}.png")
-    save(error_distribution(results.errors, baseline=baseline), folder / "errors.png")
-    if results.history:
-        save(loss_curve(results.history, baseline=baseline), folder / "training.png")
-    if results.clusters is not None:
-        points = results.field(results.median, "embedding")
-        maps = cluster_maps(points, results.clusters, coordinates=results.reader.coordinates)
-        save(maps, folder / "clusters.png")
+    draw_summary(results, folder)
 
 
 def deformed_block(results: Results, index: int) -> Figure:

@@ -13,10 +13,12 @@ from physicsnemo_cano.visualization.fields import (
     symmetric_limits,
 )
 from physicsnemo_cano.visualization.style import figure, save
+from physicsnemo_cano.visualization.summary import draw_summary
 
 __all__ = [
     "Window",
     "cluster_maps",
+    "draw_summary",
     "error_distribution",
     "field_comparison",
     "figure",
