@@ -13,7 +13,6 @@ appended to ``--out``; rows already there are not run again.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from pathlib import Path
@@ -23,6 +22,7 @@ import torch
 from physicsnemo.models.flare import FLARE
 from physicsnemo.models.fno import FNO
 from physicsnemo.models.transolver import Transolver
+from table import Table
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # to run as a script
@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument(
         "--cache", default="outputs/darcy_85.pt", help="where the solved set is kept"
     )
-    parser.add_argument("--out", default="outputs/resolution.csv")
+    parser.add_argument("--out", type=Path, default="outputs/resolution.csv")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--optimizer", choices=list(LEARNING_RATES), default="muon")
     parser.add_argument("--epochs", type=int, help="20 (solved) or 15 (public) by default")
@@ -164,28 +164,17 @@ def main() -> None:
     variants = ["cano-grid", "cano-cloud", "transolver-grid", "transolver-cloud", "flare-cloud"]
     if args.study == "solved":
         variants = ["cano-grid-weighted", "cano-cloud-weighted", *variants]
-    else:
+    elif args.optimizer == "adamw":  # an FNO has no matrices for Muon
         variants.append("fno-grid")
-    out = Path(args.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    done = set()
-    if out.exists():
-        keys = ("study", "variant", "optimizer", "epochs", "seed")
-        done = {tuple(row[key] for key in keys) for row in csv.DictReader(out.open())}
+    table = Table(args.out)
     for seed in args.seeds:
         for variant in args.only or variants:
-            if (args.study, variant, args.optimizer, str(epochs), str(seed)) in done:
+            case = {"study": args.study, "variant": variant, "optimizer": args.optimizer}
+            if table.has({**case, "seed": seed, "epochs": epochs}):
                 continue
-            row = {"study": args.study}
             nodes = args.study == "solved"
-            row |= run(variant, seed, nodes, train, tests, epochs, args.optimizer)
-            print(row, flush=True)
-            new = not out.exists()
-            with out.open("a", newline="") as file:
-                writer = csv.DictWriter(file, row)
-                if new:
-                    writer.writeheader()
-                writer.writerow(row)
+            found = run(variant, seed, nodes, train, tests, epochs, args.optimizer)
+            table.add({"study": args.study, **found})
 
 
 if __name__ == "__main__":

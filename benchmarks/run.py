@@ -13,7 +13,6 @@ of a fresh process. Rows go to ``--out``, a CSV; cases already there are not run
 from __future__ import annotations
 
 import argparse
-import csv
 import multiprocessing
 import platform
 import re
@@ -25,6 +24,7 @@ from pathlib import Path
 import torch
 from entries import ENTRIES, HEADS, LAYERS, OfPoints, floor
 from physicsnemo.models.transolver import Transolver
+from table import Table
 from tqdm import tqdm
 
 from physicsnemo_cano import CANO
@@ -189,30 +189,6 @@ def study_large(args) -> None:
     print(f"chunked against whole: at most {(chunked - whole).abs().max() / whole.abs().max():.1e}")
     for file in files:
         Path(file).unlink()
-
-
-class Table:
-    r"""A CSV file that grows by a row at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = Path(path)
-        self.rows = list(csv.DictReader(self.path.open())) if self.path.exists() else []
-
-    def has(self, case: dict) -> bool:
-        r"""Whether a row with these values is there."""
-        return any(all(row[k] == str(v) for k, v in case.items()) for row in self.rows)
-
-    def add(self, row: dict) -> None:
-        r"""Append a row and print it."""
-        tqdm.write(", ".join(f"{k} {v}" for k, v in row.items()))
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = not self.path.exists()
-        with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, row, lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
-        self.rows.append({k: str(v) for k, v in row.items()})
 
 
 def in_process(function, *arguments):
