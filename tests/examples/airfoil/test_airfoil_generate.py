@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +9,12 @@ import pytest
 from examples.airfoil import generate as command_line
 from examples.airfoil.euler import GAMMA
 from examples.airfoil.mesh import c_mesh
-from physicsnemo_cano.datapipes import generation
 from physicsnemo_cano.datapipes.generation import sample_rng
+from tests.examples.generator_checks import (
+    check_finished_data_is_never_overwritten,
+    check_it_runs_as_a_script,
+    stop_while_saving,
+)
 
 SMALL = ["--n-samples", "2", "--shape", "57", "13", "--workers", "1", "--seed", "3"]
 
@@ -59,25 +61,11 @@ def test_provenance_names_the_command_but_no_path(folder):
 
 
 def test_finished_data_is_never_overwritten(folder, capsys):
-    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    with pytest.raises(SystemExit):
-        command_line.main([*SMALL, "--out", str(folder)])
-    assert "never overwritten" in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
-    assert not (folder / "parts").exists()
+    check_finished_data_is_never_overwritten(command_line, SMALL, folder, capsys)
 
 
 def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monkeypatch):
-    def stopped(path, write):
-        if path.name == "NACA_Cylinder_Q.npy":
-            raise KeyboardInterrupt
-        save_new(path, write)
-
-    save_new = generation.save_new
-    monkeypatch.setattr(generation, "save_new", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        command_line.main([*SMALL, "--out", str(tmp_path)])
-    monkeypatch.undo()
+    stop_while_saving(command_line, SMALL, tmp_path, "NACA_Cylinder_Q.npy", monkeypatch)
     assert (tmp_path / "NACA_Cylinder_X.npy").exists()
     command_line.main([*SMALL, "--out", str(tmp_path)])
     names = {path.name for path in tmp_path.iterdir()}
@@ -101,12 +89,7 @@ def test_mini_set_holds_every_second_node_of_the_same_samples(folder, tmp_path, 
 
 
 def test_it_runs_as_a_script(tmp_path):
-    script = Path(command_line.__file__)
-    done = subprocess.run(
-        [sys.executable, script, "--help"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert "--n-samples" in done.stdout
+    check_it_runs_as_a_script(command_line, "--n-samples", tmp_path)
 
 
 def test_a_flow_that_does_not_converge_is_drawn_anew(monkeypatch):

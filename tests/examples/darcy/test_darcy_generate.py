@@ -1,7 +1,4 @@
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -9,8 +6,13 @@ import pytest
 
 from examples.darcy import generate as command_line
 from examples.darcy.solver import draw_permeability, solve_darcy
-from physicsnemo_cano.datapipes import Darcy, generation
+from physicsnemo_cano.datapipes import Darcy
 from physicsnemo_cano.datapipes.generation import sample_rng
+from tests.examples.generator_checks import (
+    check_finished_data_is_never_overwritten,
+    check_it_runs_as_a_script,
+    stop_while_saving,
+)
 
 SMALL = ["--n-train", "3", "--n-test", "2", "--nodes", "13", "--workers", "1", "--seed", "3"]
 FILES = {"train": command_line.TRAIN, "test": command_line.TEST}
@@ -56,25 +58,11 @@ def test_provenance_names_the_command_but_no_path(folder):
 
 
 def test_finished_data_is_never_overwritten(folder, capsys):
-    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    with pytest.raises(SystemExit):
-        command_line.main([*SMALL, "--out", str(folder)])
-    assert "never overwritten" in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
-    assert not (folder / "parts").exists()
+    check_finished_data_is_never_overwritten(command_line, SMALL, folder, capsys)
 
 
 def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monkeypatch):
-    def stopped(path, write):
-        if path.name == command_line.TEST:
-            raise KeyboardInterrupt
-        save_new(path, write)
-
-    save_new = generation.save_new
-    monkeypatch.setattr(generation, "save_new", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        command_line.main([*SMALL, "--out", str(tmp_path)])
-    monkeypatch.undo()
+    stop_while_saving(command_line, SMALL, tmp_path, command_line.TEST, monkeypatch)
     assert (tmp_path / command_line.TRAIN).exists()
     command_line.main([*SMALL, "--out", str(tmp_path)])
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in folder.iterdir()}
@@ -86,12 +74,7 @@ def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monke
 
 
 def test_it_runs_as_a_script(tmp_path):
-    script = Path(command_line.__file__)
-    done = subprocess.run(
-        [sys.executable, script, "--help"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert "--n-train" in done.stdout
+    check_it_runs_as_a_script(command_line, "--n-train", tmp_path)
 
 
 @pytest.mark.slow

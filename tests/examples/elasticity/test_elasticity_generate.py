@@ -1,15 +1,17 @@
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from examples.elasticity import generate as command_line
 from examples.elasticity.cell import draw_void, void_radius
-from physicsnemo_cano.datapipes import Elasticity, generation
+from physicsnemo_cano.datapipes import Elasticity
 from physicsnemo_cano.datapipes.generation import sample_rng
+from tests.examples.generator_checks import (
+    check_finished_data_is_never_overwritten,
+    check_it_runs_as_a_script,
+    stop_while_saving,
+)
 
 TWO = ["--n-samples", "2", "--workers", "1", "--seed", "3"]
 FILES = ("Random_UnitCell_XY_10.npy", "Random_UnitCell_sigma_10.npy")
@@ -48,24 +50,11 @@ def test_provenance_names_the_command_but_no_path(folder):
 
 
 def test_finished_data_is_never_overwritten(folder, capsys):
-    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    with pytest.raises(SystemExit):
-        command_line.main([*TWO, "--out", str(folder)])
-    assert "never overwritten" in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    check_finished_data_is_never_overwritten(command_line, TWO, folder, capsys)
 
 
 def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monkeypatch):
-    def stopped(path, write):
-        if path.name == FILES[1]:
-            raise KeyboardInterrupt
-        save_new(path, write)
-
-    save_new = generation.save_new
-    monkeypatch.setattr(generation, "save_new", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        command_line.main([*TWO, "--out", str(tmp_path)])
-    monkeypatch.undo()
+    stop_while_saving(command_line, TWO, tmp_path, FILES[1], monkeypatch)
     command_line.main([*TWO, "--out", str(tmp_path)])
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {path.name for path in folder.iterdir()}
@@ -74,9 +63,4 @@ def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monke
 
 
 def test_it_runs_as_a_script(tmp_path):
-    script = Path(command_line.__file__)
-    done = subprocess.run(
-        [sys.executable, script, "--help"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert "--n-samples" in done.stdout
+    check_it_runs_as_a_script(command_line, "--n-samples", tmp_path)

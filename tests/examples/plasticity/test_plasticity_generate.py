@@ -1,7 +1,4 @@
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +6,14 @@ import pytest
 from examples.plasticity import generate as command_line
 from examples.plasticity.generate import draw_die
 from examples.plasticity.solver import NotConverged, press, rectangle
-from physicsnemo_cano.datapipes import Plasticity, generation
+from physicsnemo_cano.datapipes import Plasticity
 from physicsnemo_cano.datapipes.generation import sample_rng
 from physicsnemo_cano.datapipes.matlab import MatlabFile
+from tests.examples.generator_checks import (
+    check_finished_data_is_never_overwritten,
+    check_it_runs_as_a_script,
+    stop_while_saving,
+)
 
 NAME = "plas_N2_T20.mat"
 SMALL = ["--n-samples", "2", "--shape", "11", "4", "--seed", "3", "--workers", "1"]
@@ -71,24 +73,11 @@ def test_provenance_names_the_command_but_no_path(folder):
 
 
 def test_finished_data_is_never_overwritten(folder, capsys):
-    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    with pytest.raises(SystemExit):
-        command_line.main([*SMALL, "--out", str(folder)])
-    assert "never overwritten" in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    check_finished_data_is_never_overwritten(command_line, SMALL, folder, capsys)
 
 
 def test_a_run_stopped_after_it_saved_its_data_continues(folder, tmp_path, monkeypatch):
-    def stopped(path, write):
-        if path.name == "provenance.json":
-            raise KeyboardInterrupt
-        save_new(path, write)
-
-    save_new = generation.save_new
-    monkeypatch.setattr(generation, "save_new", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        command_line.main([*SMALL, "--out", str(tmp_path)])
-    monkeypatch.undo()
+    stop_while_saving(command_line, SMALL, tmp_path, "provenance.json", monkeypatch)
     command_line.main([*SMALL, "--out", str(tmp_path)])
     assert {path.name for path in tmp_path.iterdir()} == {NAME, "provenance.json"}
     with MatlabFile(tmp_path / NAME, LAYOUT) as file, MatlabFile(folder / NAME, LAYOUT) as other:
@@ -120,9 +109,4 @@ def test_a_die_that_fails_is_drawn_anew(monkeypatch):
 
 
 def test_it_runs_as_a_script(tmp_path):
-    script = Path(command_line.__file__)
-    done = subprocess.run(
-        [sys.executable, script, "--help"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert "--n-samples" in done.stdout
+    check_it_runs_as_a_script(command_line, "--n-samples", tmp_path)
