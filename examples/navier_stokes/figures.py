@@ -15,7 +15,8 @@ from physicsnemo_cano.visualization import (
 )
 from physicsnemo_cano.visualization.style import MODEL, MUTED, label, plain
 
-FRAMES = (0, 3, 6, 9)  # t = 11, 14, 17, 20
+FIRST = 11  # time of the first predicted frame
+FRAMES = (0, 3, 6, 9)
 
 
 def draw(results: Results, folder: Path) -> None:
@@ -50,7 +51,7 @@ def vorticity_frames(results: Results, index: int) -> Figure:
         axes[0].set_ylabel(f"{name}\n{axes[0].get_ylabel()}")
         drawing.colorbar(image, ax=axes.tolist(), pad=0.01, extend="both")
     for panel, frame in zip(panels[0], FRAMES, strict=True):
-        panel.set_title(str(results.reader.targets[frame]), fontsize=10)
+        panel.set_title(f"t = {FIRST + frame}", fontsize=10)
     return drawing
 
 
@@ -59,14 +60,12 @@ def error_in_time(results: Results) -> Figure:
 
     Beside it the error of repeating the last input frame.
     """
-    errors, repeated = [], []
-    for index, prediction in enumerate(results.predictions):
+    errors, repeated = results.frame_errors(), []
+    for index in range(len(errors)):
         sample, _ = results.reader[index]
         truth, last = sample["target"].numpy(), sample["fx"].numpy()[:, -1:]
-        norms = np.linalg.norm(truth, axis=0)
-        errors.append(np.linalg.norm(prediction - truth, axis=0) / norms)
-        repeated.append(np.linalg.norm(last - truth, axis=0) / norms)
-    times = np.arange(11, 11 + len(norms))
+        repeated.append(np.linalg.norm(last - truth, axis=0) / np.linalg.norm(truth, axis=0))
+    times = np.arange(FIRST, FIRST + errors.shape[1])
     drawing, ((axes,),) = figure(size=(6.0, 4.0))
     low, high = np.quantile(errors, (0.1, 0.9), axis=0)
     axes.fill_between(times, low, high, color=MODEL, alpha=0.2, linewidth=0)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.navier_stokes.solver import SCALE, VISCOSITY, forcing, initial_vorticity, solve
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, refuse_finished, save_set
+from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 GRID = 256  # points an axis of the solver's grid
@@ -27,6 +27,7 @@ POINTS = 64  # of the data
 TIMES = range(1, 21)
 SECONDS = 9.0  # a sample's time on one CPU core on 256 × 256 points, measured
 SOLVER = "2D vorticity equation, pseudo-spectral, 2/3 rule, integrating-factor RK4, float32"
+MINI = ["--n-samples", "200", "--grid", "128"]
 
 
 def draw_and_solve(rngs, grid=GRID, points=POINTS, device="cpu"):
@@ -56,6 +57,11 @@ def draw_and_solve(rngs, grid=GRID, points=POINTS, device="cpu"):
     stride = grid // points
     kept = vorticity[:, :, ::stride, ::stride].permute(0, 2, 3, 1)
     return {"u": kept.cpu().contiguous().numpy()}
+
+
+def mini_data(cache):
+    """The folder of the mini set, which is made in ``cache`` at the first call."""
+    return made_by(main, MINI, cache, __version__)
 
 
 def main(argv=None):

@@ -33,9 +33,9 @@ def deformed_block(results: Results, index: int) -> Figure:
     positions; the third, on the solution's, by the length of the displacement's error.
     """
     sample, _ = results.reader[index]
-    shape = (-1, *results.reader.spatial_shape, 4)
-    truth = sample["target"].numpy().reshape(shape)
-    prediction = results.predictions[index].reshape(shape)
+    shape = (*results.reader.spatial_shape, -1, 4)
+    series = (sample["target"].numpy(), results.predictions[index])
+    truth, prediction = (np.moveaxis(s.reshape(shape), 2, 0) for s in series)
     lengths = [np.linalg.norm(field[..., 2:], axis=-1) for field in (truth, prediction)]
     error = np.linalg.norm((prediction - truth)[..., 2:], axis=-1)
     # The same colours for 99.5 % of the error's values; a few nodes would fade all else.

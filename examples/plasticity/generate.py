@@ -30,7 +30,7 @@ from examples.plasticity.solver import (
     rectangle,
 )
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, refuse_finished, save_set
+from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 KNOTS = np.linspace(-10, 60, 8)  # mm; the block bulges beyond its 50 mm
@@ -41,6 +41,7 @@ SOLVER = (
     "plane strain, finite elastoplasticity (Hencky, von Mises, exponential return), bilinear "
     "elements of mean dilatation, frictionless contact by an active set"
 )
+MINI = ["--n-samples", "100", "--shape", "51", "16"]
 
 
 def draw_die(rng):
@@ -88,6 +89,11 @@ def draw_and_solve(rngs, shape=SHAPE):
         "output": np.array(outputs, np.float32),
         "draws": np.array(draws),
     }
+
+
+def mini_data(cache):
+    """The folder of the mini set, which is made in ``cache`` at the first call."""
+    return made_by(main, MINI, cache, __version__)
 
 
 def main(argv=None):

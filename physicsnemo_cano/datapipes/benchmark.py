@@ -34,7 +34,9 @@ class BenchmarkReader(Reader):
 
     A sample holds ``embedding`` :math:`(N, d_x)`, the coordinates; ``fx`` :math:`(N, d_a)`, the
     input function, with 0 channels where there is none; ``target`` :math:`(N, d_u)`; and, where
-    they apply, ``time``, ``mask`` and ``weights`` :math:`(N,)`. All are raw, in physical units.
+    they apply, ``mask`` and ``weights`` :math:`(N,)`. All are raw, in physical units. Where
+    ``target`` is a series in time, it holds its frames one after the other,
+    :math:`(N, T d_u)`; see ``series``.
 
     Attributes
     ----------
@@ -46,9 +48,15 @@ class BenchmarkReader(Reader):
     path : Path
         What was read.
     coordinates, targets : tuple of Channel
-        Names and units of the channels of ``embedding`` and ``target``.
+        Names and units of the channels of ``embedding`` and ``target``, of a series those of one
+        frame.
+    series : {None, "rollout", "instants"}
+        ``None`` where ``target`` is one field. ``rollout`` where it holds the frames that follow
+        those in ``fx`` :math:`(N, F d_u)`. ``instants`` where it holds those at the sample's
+        ``times`` :math:`(T,)`.
     """
 
+    series: Literal["rollout", "instants"] | None = None
     spatial_shape: tuple[int, ...] | None = None
     source: Source
     path: Path

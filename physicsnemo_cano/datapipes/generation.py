@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=
     ]
     missing = [task for task in tasks if not task[-1].exists()]
     finished = n - sum(stop - start for _, _, start, stop, _ in missing)
-    with tqdm(total=n, initial=finished, unit="sample") as bar:
+    seconds = 0.1 if sys.stderr.isatty() else 10.0  # a file keeps every state of the bar
+    with tqdm(total=n, initial=finished, unit="sample", mininterval=seconds) as bar:
         for count in _run(missing, workers):
             bar.update(count)
 

@@ -59,7 +59,8 @@ class NavierStokes(BenchmarkReader):
     """
 
     coordinates = (Channel("x"), Channel("y"))
-    targets = tuple(Channel(f"vorticity at t = {time}") for time in range(11, 21))
+    targets = (Channel("vorticity"),)
+    series = "rollout"
 
     def __init__(
         self,

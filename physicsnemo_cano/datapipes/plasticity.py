@@ -40,7 +40,7 @@ class Plasticity(BenchmarkReader):
     A sample is a whole series. It holds ``embedding`` :math:`(N, 2)`, the nodes of the undeformed
     block in mm; ``fx`` :math:`(N, 1)`, the die's height over a node, the same in all its depth;
     ``times`` :math:`(20,)`, the share of the die's way that is done, 0.05 to 1; ``target``
-    :math:`(20, N, 4)`, at each of them the position and the displacement.
+    :math:`(N, 20 · 4)`, at each of them the position and the displacement.
 
     Parameters
     ----------
@@ -66,6 +66,7 @@ class Plasticity(BenchmarkReader):
         Channel("displacement x", "mm"),
         Channel("displacement y", "mm"),
     )
+    series = "instants"
 
     def __init__(
         self,
@@ -107,5 +108,5 @@ class Plasticity(BenchmarkReader):
             "embedding": self._embedding,
             "fx": self._die[index].unsqueeze(-1),
             "times": self._times,
-            "target": self._series[index].transpose(0, 1).contiguous(),
+            "target": self._series[index].flatten(1),
         }

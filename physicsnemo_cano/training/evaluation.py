@@ -13,53 +13,9 @@ from tensordict import TensorDict
 from physicsnemo_cano.datapipes import BenchmarkReader
 from physicsnemo_cano.losses import relative_l2
 from physicsnemo_cano.training.distributed import gather
-from physicsnemo_cano.training.forward import bare, call_model
+from physicsnemo_cano.training.forward import bare
 from physicsnemo_cano.training.normalization import Statistics
-
-
-class Predictor:
-    """Predictions and errors in physical units, from a model that works in normalised ones.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Possibly wrapped.
-    spatial_shape : tuple of int or None
-        Shape of the samples' mesh; ``None`` for clouds.
-    statistics : Statistics
-        Of the training set.
-    device : torch.device
-        Where the model is.
-    amp : {None, "bf16"}
-        Precision of the model's arithmetic; ``None`` is float32.
-    """
-
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        spatial_shape: tuple[int, ...] | None,
-        statistics: Statistics,
-        device: torch.device,
-        amp: str | None = None,
-    ) -> None:
-        if amp not in (None, "bf16"):
-            raise ValueError(f"training.amp: choose from null, bf16; got {amp!r}")
-        self.model = model
-        self.spatial_shape = spatial_shape
-        self.denormalize = statistics.denormalizer(device)
-        self.device = device
-        self.amp = amp
-
-    def __call__(self, batch: TensorDict) -> torch.Tensor:
-        """Prediction of shape (B, N, d_u), in physical units."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp == "bf16"):
-            output = call_model(self.model, batch, self.spatial_shape)
-        return self.denormalize(output)
-
-    def errors(self, batch: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
-        """Relative L2 errors (B,) and the prediction they belong to."""
-        prediction = self(batch)
-        return relative_l2(prediction, batch["target"], batch.get("mask", None)), prediction
+from physicsnemo_cano.training.prediction import Predictor
 
 
 @torch.no_grad()
@@ -90,7 +46,7 @@ def evaluate(
     errors : numpy.ndarray
         Of shape (n,), in the order of the dataset; on every process.
     predictions : list of numpy.ndarray
-        n fields (N, d_u), in physical units, or none; on every process.
+        n targets (N, C), in physical units, or none; on every process.
 
     Raises
     ------
@@ -118,7 +74,7 @@ def evaluate(
 
 def mean_predictor_error(reader: BenchmarkReader, statistics: Statistics) -> float:
     """Mean relative L2 error of predicting the mean training field for every sample."""
-    mean, errors = statistics.mean_target, []  # (N, d_u), or (1, d_u)
+    mean, errors = statistics.mean_target, []  # (N, C), or (1, C)
     for index in range(len(reader)):
         sample = reader[index][0].unsqueeze(0)
         target = sample["target"]
@@ -156,7 +112,8 @@ def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | 
     Returns
     -------
     numpy.ndarray or None
-        Of shape (H, N, K_c), rows sum to 1; ``None`` for models without clusters.
+        Of shape (H, N, K_c), rows sum to 1, of a series those of the last frame; ``None`` for
+        models without clusters.
     """
     model = bare(predict.model)
     blocks = [m for m in model.modules() if hasattr(m, "cluster_maps")]
@@ -166,8 +123,9 @@ def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | 
     handle = blocks[-1].register_forward_pre_hook(
         lambda block, inputs: seen.append(block.cluster_maps(*inputs))
     )
+    model.eval()
     try:
-        call_model(model.eval(), sample.unsqueeze(0), predict.spatial_shape)
+        predict(sample.unsqueeze(0))
     finally:
         handle.remove()
-    return seen[0][0].float().cpu().numpy()
+    return seen[-1][0].float().cpu().numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import torch
 from physicsnemo.core import Module
@@ -11,7 +12,7 @@ from physicsnemo.datapipes import DataLoader, Dataset
 from tensordict import TensorDict
 from torch.nn.parallel import DistributedDataParallel
 
-from physicsnemo_cano.losses import gradient_error
+from physicsnemo_cano.losses import gradient_error, relative_l2
 from physicsnemo_cano.training.checkpoint import Checkpoints, Progress
 from physicsnemo_cano.training.context import Context
 from physicsnemo_cano.training.distributed import (
@@ -20,11 +21,12 @@ from physicsnemo_cano.training.distributed import (
     gather,
     rank_zero_first,
 )
-from physicsnemo_cano.training.evaluation import Predictor, evaluate
+from physicsnemo_cano.training.evaluation import evaluate
 from physicsnemo_cano.training.files import History
 from physicsnemo_cano.training.forward import grid_shape
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.optimizers import build_optimizer
+from physicsnemo_cano.training.prediction import Predictor, predictor_for
 from physicsnemo_cano.training.report import Meter, duration
 
 
@@ -34,7 +36,9 @@ def fit(
     """Train a model, from its last checkpoint if there is one.
 
     The loss is the relative L2 error, on structured meshes with ``training.gradient_loss`` times
-    the gradient's error added; what is reported is the relative L2 error alone.
+    the gradient's error added; what is reported is the relative L2 error alone. Of a series, it
+    is the mean error of the frames that a training step looks at, and in testing that of the
+    whole series.
 
     After every epoch the test errors are measured and a checkpoint is written. ``best`` is the
     epoch with the lowest test error, kept for those who want it; what a run reports is its last
@@ -79,41 +83,43 @@ def fit(
             history.truncate(progress.epoch)
 
     runner = torch.compile(model) if training["compile"] else model
-    mesh = datasets["train"].reader.spatial_shape
-    shape = grid_shape(context.settings, datasets["train"].reader)
-    predict = Predictor(runner, shape, statistics, dist.device, training["amp"])
+    reader = datasets["train"].reader
+    make, shape = predictor_for(reader), grid_shape(context.settings, reader)
+    predict = make(runner, shape, statistics, dist.device, training["amp"])
     wrapped = _data_parallel(runner, dist)
-    learn = Predictor(wrapped, shape, statistics, dist.device, training["amp"])
+    learn = make(wrapped, shape, statistics, dist.device, training["amp"])
     done = progress.epoch * batches.n_steps
     if done:
         context.say(f"resuming after epoch {progress.epoch}")
     if done < n_steps:
-        # A test sample costs a forward pass, about a third of what a training sample costs.
-        seconds = _seconds_a_step(learn, next(iter(loader))) * (1 + n_test / n_train / 3)
-        context.say(f"estimate  {duration((n_steps - done) * seconds)}")
+        step, test = _seconds_a_batch(learn, next(iter(loader)))
+        seconds = batches.n_steps * (step + test * n_test / n_train)
+        context.say(f"estimate  {duration((n_epochs - progress.epoch) * seconds)}")
 
     meter = Meter(n_steps, done, n_epochs, context.say, quiet=dist.rank != 0)
+    begin, done_before = time.perf_counter(), progress.epoch
     for epoch in range(progress.epoch + 1, n_epochs + 1):
-        # Order and dropout follow from seed and epoch, so a resumed run needs no random state.
+        # All chance follows from seed and epoch, so a resumed run needs no random state.
         loader.set_epoch(epoch)
+        draw = torch.Generator().manual_seed(derive_seed(seed, epoch))
         torch.manual_seed(derive_seed(seed, epoch, dist.rank))
         wrapped.train()
         start = time.perf_counter()
         total = torch.zeros((), device=dist.device)
         for step, batch in enumerate(loader):
-            errors, prediction = learn.errors(batch)
-            losses = errors
+            prediction, target, mask = learn.lesson(batch, draw)
+            losses = errors = relative_l2(prediction, target, mask)
             if training["gradient_loss"]:
-                gradients = gradient_error(prediction, batch["target"], mesh)
+                gradients = gradient_error(prediction, target, reader.spatial_shape)
                 losses = errors + training["gradient_loss"] * gradients
-            weight = batches.weight(step)
+            weight = batches.weight(step) * len(batch) / len(errors)
             (weight * losses.sum()).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), training["clip"])
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
             if weight:
-                total += errors.detach().sum()
+                total += errors.detach().mean() * len(batch)
             meter.step()
         progress.train_rel_l2 = sum(gather([total.item()])) / n_train
         progress.train_seconds += time.perf_counter() - start
@@ -136,19 +142,31 @@ def fit(
             # replaced.
             history.append(line)
             checkpoints.save(progress, model, optimizer, schedule)
-        meter.epoch(line, seconds_left=progress.train_seconds / epoch * (n_epochs - epoch))
+        a_epoch = (time.perf_counter() - begin) / (epoch - done_before)
+        meter.epoch(line, seconds_left=a_epoch * (n_epochs - epoch))
     meter.close()
     return predict, progress
 
 
-def _seconds_a_step(learn: Predictor, batch: TensorDict) -> float:
-    """Time of a training step, tried without changing the model."""
+def _seconds_a_batch(learn: Predictor, batch: TensorDict) -> tuple[float, float]:
+    """Times of a training step and of a test batch, tried without changing the model."""
+
+    def step() -> None:
+        prediction, target, mask = learn.lesson(batch, torch.Generator())
+        relative_l2(prediction, target, mask).sum().backward()
+        learn.model.zero_grad()
+
+    @torch.no_grad()
+    def test() -> None:
+        learn.errors(batch)[0].sum().item()  # waits for a GPU
+
+    return _seconds(step), _seconds(test)
+
+
+def _seconds(function: Callable[[], None]) -> float:
     for _ in range(2):  # the first one warms up
         start = time.perf_counter()
-        errors, _ = learn.errors(batch)
-        errors.sum().backward()
-        learn.model.zero_grad()
-        errors.sum().item()  # waits for a GPU
+        function()
     return time.perf_counter() - start
 
 

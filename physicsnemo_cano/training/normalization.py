@@ -26,10 +26,12 @@ class Statistics:
     means, stds : dict of str to torch.Tensor
         For each of ``embedding``, ``fx`` and ``target`` a mean :math:`(C,)`, or :math:`(N, C)`
         where it is taken node by node, and a standard deviation :math:`(C,)` about it; 0 and 1
-        for those that are not to be normalised, so that all are treated alike.
+        for those that are not to be normalised, so that all are treated alike. All frames of a
+        series share one scale: that of ``target`` has the :math:`d_u` channels of a frame, that
+        of a rollout's ``fx`` repeats the same for every frame.
     mean_target : torch.Tensor
-        The mean training target: node by node, :math:`(N, d_u)`, where all samples have the same
-        number of points, else by channel, :math:`(1, d_u)`. To predict it is the least a model
+        The mean training target: node by node, :math:`(N, C)`, where all samples have the same
+        number of points, else by channel, :math:`(1, C)`. To predict it is the least a model
         must beat.
     """
 
@@ -57,15 +59,16 @@ class Statistics:
         Raises
         ------
         ValueError
-            If ``normalize`` says something else, or ``nodes`` of samples that differ in size; or
-            if a sample holds a value that is not finite, or its target vanishes (it has no
-            relative error).
+            If ``normalize`` says something else, or ``nodes`` of series or of samples that differ
+            in size; or if a sample holds a value that is not finite, or its target vanishes (it
+            has no relative error).
         """
         for key, about in normalize.items():
             if key not in _KEYS or about not in ("channels", "nodes"):
                 raise ValueError(
                     f"normalize: give some of {_KEYS} as channels or nodes, got {key}: {about}"
                 )
+        framed = {None: (), "instants": ("target",), "rollout": ("fx", "target")}[reader.series]
         sums, squares = dict.fromkeys(_KEYS, 0.0), dict.fromkeys(_KEYS, 0.0)
         counts, fields = dict.fromkeys(_KEYS, 0), dict.fromkeys(_KEYS, 0.0)
         for index in range(len(reader)):
@@ -83,6 +86,8 @@ class Statistics:
                     )
                 if key == "target" and not value.any():
                     raise ValueError(f"{reader.path}: the target of sample {index} is zero")
+                if key in framed:
+                    value = value.reshape(-1, len(reader.targets))
                 sums[key] = sums[key] + value.sum(0)
                 squares[key] = squares[key] + value.square().sum(0)
                 counts[key] += len(value)
@@ -93,8 +98,8 @@ class Statistics:
             if about == "nodes":
                 if fields[key] is None or counts[key] != len(reader) * len(fields[key]):
                     raise ValueError(
-                        f"normalize.{key}=nodes needs samples on one mesh without padding; "
-                        f"those of {reader.path} differ: use channels"
+                        f"normalize.{key}=nodes needs one field a sample, all on one mesh without "
+                        f"padding; those of {reader.path} are not so: use channels"
                     )
                 mean = fields[key] / len(reader)
                 spread = mean.square().mean(0)
@@ -103,9 +108,13 @@ class Statistics:
             std[std <= 1e-6 * spread.sqrt()] = 1.0
             if about is None:
                 mean, std = torch.zeros_like(mean), torch.ones_like(std)
+            if key == "fx" and key in framed:
+                n_frames = sample["fx"].shape[-1] // len(mean)
+                mean, std = mean.repeat(n_frames), std.repeat(n_frames)
             means[key], stds[key] = mean.float(), std.float()
         field, channels = fields["target"], sums["target"] / counts["target"]
-        mean_target = channels.unsqueeze(0) if field is None else field / len(reader)
+        n_frames = sample["target"].shape[-1] // len(channels)
+        mean_target = channels.repeat(1, n_frames) if field is None else field / len(reader)
         return cls(means, stds, mean_target.float())
 
     def save(self, file: Path) -> None:
@@ -146,21 +155,27 @@ class Statistics:
                     f"normalize.{key}=channels"
                 )
 
-    def _normalize(self, keys: list[str]) -> Normalize:
-        return Normalize(keys, means=self.means, stds=self.stds, method="mean_std")
-
     def inputs(self) -> Normalize:
         """PhysicsNeMo's transform for the model's inputs; targets stay in physical units."""
-        return self._normalize(["embedding", "fx"])
+        return Normalize(["embedding", "fx"], means=self.means, stds=self.stds, method="mean_std")
 
-    def denormalizer(self, device: torch.device) -> _Denormalizer:
-        """A function from the model's output to physical units."""
-        return _Denormalizer(self._normalize(["target"]).to(device))
+    def scale(self, key: str, device: torch.device, channels: int | None = None) -> Scale:
+        """The scale of a key's values, or of their first channels."""
+        means, stds = {key: self.means[key][..., :channels]}, {key: self.stds[key][:channels]}
+        return Scale(key, Normalize([key], means=means, stds=stds, method="mean_std").to(device))
 
 
 @dataclass
-class _Denormalizer:
-    normalize: Normalize
+class Scale:
+    """Between physical and normalised units, by PhysicsNeMo's transform."""
 
-    def __call__(self, output: torch.Tensor) -> torch.Tensor:
-        return self.normalize.inverse(TensorDict({"target": output}))["target"]
+    key: str
+    transform: Normalize
+
+    def normalize(self, value: torch.Tensor) -> torch.Tensor:
+        """From physical units."""
+        return self.transform(TensorDict({self.key: value}))[self.key]
+
+    def restore(self, value: torch.Tensor) -> torch.Tensor:
+        """To physical units."""
+        return self.transform.inverse(TensorDict({self.key: value}))[self.key]

@@ -24,7 +24,6 @@ from physicsnemo_cano.training.checkpoint import (
 from physicsnemo_cano.training.context import Context, Figures
 from physicsnemo_cano.training.distributed import initialize, rank_zero_first
 from physicsnemo_cano.training.evaluation import (
-    Predictor,
     cluster_assignments,
     evaluate,
     inference_ms,
@@ -34,6 +33,7 @@ from physicsnemo_cano.training.files import History, claim, write_text
 from physicsnemo_cano.training.fit import fit
 from physicsnemo_cano.training.forward import grid_shape
 from physicsnemo_cano.training.normalization import Statistics
+from physicsnemo_cano.training.prediction import Predictor, predictor_for
 from physicsnemo_cano.training.report import Results, device_name, peak_memory_mb, table
 
 
@@ -139,7 +139,7 @@ def _evaluate(context: Context, file: Path) -> dict[str, Any]:
     _announce(context, model, {"test": reader})
     dataset = Dataset(reader, transforms=statistics.inputs(), device=device)
     amp = settings["training"]["amp"]
-    predict = Predictor(model, grid_shape(settings, reader), statistics, device, amp)
+    predict = predictor_for(reader)(model, grid_shape(settings, reader), statistics, device, amp)
     history = History(home / "metrics.jsonl").read(progress.epoch)
     return _report(context, predict, dataset, statistics, progress, history)
 
@@ -176,6 +176,8 @@ def _report(
         "device": device_name(dist.device),
     }
     results = Results(reader, errors, predictions, metrics, history)
+    if reader.series:
+        metrics["test_frame_rel_l2"] = float(results.frame_errors().mean())
     results.clusters = cluster_assignments(predict, dataset[results.median][0])
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     results.write(folder)
@@ -194,7 +196,8 @@ def build_model(settings: dict[str, Any], reader: BenchmarkReader) -> Module:
         The resolved configuration; its ``model`` holds ``_target_``, ``name`` (for files and
         tables only) and the model's own arguments.
     reader : BenchmarkReader
-        Gives ``functional_dim``, ``embedding_dim``, ``out_dim`` and ``structured_shape``.
+        Gives ``functional_dim``, ``embedding_dim``, ``out_dim`` (of a series, one frame's) and
+        ``structured_shape``.
 
     Returns
     -------
@@ -207,7 +210,7 @@ def build_model(settings: dict[str, Any], reader: BenchmarkReader) -> Module:
     return get_class(config["_target_"])(
         functional_dim=sample["fx"].shape[-1],
         embedding_dim=sample["embedding"].shape[-1],
-        out_dim=sample["target"].shape[-1],
+        out_dim=len(reader.targets),
         structured_shape=grid_shape(settings, reader),
         **arguments,
     )

@@ -29,7 +29,7 @@ class Results:
     errors : numpy.ndarray
         Relative L2 error of each, :math:`(n,)`.
     predictions : list of numpy.ndarray
-        n fields :math:`(N, d_u)`, in physical units.
+        n targets :math:`(N, C)`, in physical units.
     metrics : dict
         What ``metrics.json`` holds.
     history : list of dict
@@ -59,7 +59,8 @@ class Results:
         """Write ``predictions.h5`` and ``test_errors.csv``.
 
         The HDF5 file has a group a sample (``0000``, …) with ``embedding``, ``target`` and
-        ``prediction``, in the mesh's shape where there is one.
+        ``prediction``, in the mesh's shape where there is one; of series the last axis holds one
+        frame after the other.
         """
         with replacing(folder / "predictions.h5") as draft, h5py.File(draft, "w") as file:
             file.attrs["coordinates"] = [str(channel) for channel in self.reader.coordinates]
@@ -74,6 +75,15 @@ class Results:
             writer = csv.writer(file)
             writer.writerow(["sample", "rel_l2"])
             writer.writerows(enumerate(self.errors.tolist()))
+
+    def frame_errors(self) -> np.ndarray:
+        """Relative L2 error of every frame of a series on its own, (n, T)."""
+        pairs = ((p, self.reader[i][0]["target"].numpy()) for i, p in enumerate(self.predictions))
+        return np.array([self._by_frame(p - t) / self._by_frame(t) for p, t in pairs])
+
+    def _by_frame(self, series: np.ndarray) -> np.ndarray:
+        frames = series.reshape(len(series), -1, len(self.reader.targets))
+        return np.linalg.norm(frames, axis=(0, 2))
 
     def field(self, index: int, key: str) -> np.ndarray:
         """A raw field of a test sample, in the mesh's shape where there is one."""
@@ -165,6 +175,11 @@ def table(metrics: dict[str, Any], folder: Path) -> str:
         (
             "relative L2, test set",
             f"{m['test_rel_l2']:.5f}  (± {m['test_rel_l2_std']:.5f} between samples)",
+        ),
+        *(
+            [("  of a single frame", f"{m['test_frame_rel_l2']:.5f}")]
+            if "test_frame_rel_l2" in m
+            else []
         ),
         ("  of the mean training field", f"{m['mean_predictor_rel_l2']:.5f}"),
         ("a prediction takes", f"{m['inference_ms_per_sample']:.2f} ms"),

@@ -42,8 +42,8 @@ def test_published_round_trip(tmp_path):
     assert train.spatial_shape == (101, 31)
     for reader, index, i in ((train, 0, 0), (train, 899, 899), (test, 0, 907), (test, 79, 986)):
         sample, _ = reader[index]
-        target = sample["target"].reshape(20, 101, 31, 4).numpy()
-        np.testing.assert_array_equal(target, np.moveaxis(series(i), 2, 0))
+        target = sample["target"].reshape(101, 31, 20, 4).numpy()
+        np.testing.assert_array_equal(target, series(i))
         height = sample["fx"].reshape(101, 31).numpy()
         np.testing.assert_array_equal(height, np.tile(die[i, :, None].astype(np.float32), 31))
 
@@ -58,11 +58,11 @@ def test_a_sample_is_a_whole_series(tmp_path):
         "embedding": (24, 2),
         "fx": (24, 1),
         "times": (20,),
-        "target": (20, 24, 4),
+        "target": (24, 80),
     }
     assert all(value.dtype == torch.float32 for value in sample.values())
-    target = sample["target"].reshape(20, 6, 4, 4).numpy()
-    np.testing.assert_array_equal(target, np.moveaxis(arrays["output"][9], 2, 0))
+    target = sample["target"].reshape(6, 4, 20, 4).numpy()
+    np.testing.assert_array_equal(target, arrays["output"][9])
     height = sample["fx"].reshape(6, 4).numpy()
     np.testing.assert_array_equal(height, np.tile(arrays["input"][9, :, None], 4))
     points = sample["embedding"].reshape(6, 4, 2)
@@ -77,8 +77,8 @@ def test_files_before_version_73_load_too_and_fewer_samples_can_be_taken(tmp_pat
     scipy.io.savemat(tmp_path / "plas_N10_T20.mat", arrays)
     few = Plasticity(tmp_path, "test", n_test=1)
     assert len(few) == 1
-    target = few[0][0]["target"].reshape(20, 6, 4, 4).numpy()
-    np.testing.assert_array_equal(target, np.moveaxis(arrays["output"][8], 2, 0))
+    target = few[0][0]["target"].reshape(6, 4, 20, 4).numpy()
+    np.testing.assert_array_equal(target, arrays["output"][8])
     with pytest.raises(ValueError, match=r"data\.n_train=9: choose from 1 to 8"):
         Plasticity(tmp_path, n_train=9)
 

@@ -1,4 +1,4 @@
-"""Started by test_parallel.py, alone and under torchrun: train, and keep every gradient."""
+"""Started by `train_elsewhere`, alone and under torchrun: train, and keep every gradient."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import torch
 
 from tests.training.recipe_helpers import train
 
-data, output, gradients = map(Path, sys.argv[1:4])
+benchmark, (data, output, gradients) = sys.argv[1], map(Path, sys.argv[2:5])
 seen = []
 clip = torch.nn.utils.clip_grad_norm_
 
@@ -19,6 +19,6 @@ def remember(parameters, max_norm):
 
 
 torch.nn.utils.clip_grad_norm_ = remember
-train(data, output, *sys.argv[4:])
+train(data, output, *sys.argv[5:], benchmark=benchmark)
 rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
 torch.save(seen, gradients / f"{rank}.pt")

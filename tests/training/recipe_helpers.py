@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -14,6 +16,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
+from physicsnemo_cano.datapipes.matlab import write_matlab
 from physicsnemo_cano.training import run
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -48,18 +51,68 @@ def write_mini(file: Path, n: int = 15, shape: tuple[int, int] = (13, 6)) -> Pat
     return file
 
 
-def config(data: Path, output: Path, *overrides: str) -> DictConfig:
+def write_torus(folder: Path, n: int = 15, points: int = 8) -> Path:
+    """Waves that travel and decay."""
+    rng = np.random.default_rng(0)
+    x, t = np.arange(points) / points, np.arange(1, 21)
+    phase = 2 * np.pi * (x[:, None, None] + x[None, :, None] - 0.05 * t)
+    shift, height = rng.uniform(0, 2 * np.pi, n), rng.uniform(0.5, 2, n)
+    u = height[:, None, None, None] * np.sin(phase + shift[:, None, None, None]) * 0.98**t
+    write_matlab(folder / f"NavierStokes_V1e-5_N{n}_T20.mat", {"u": u.astype(np.float32)})
+    return _generated(folder)
+
+
+def write_block(folder: Path, n: int = 15, shape: tuple[int, int] = (6, 4)) -> Path:
+    """Blocks that are squeezed in proportion to time and a die."""
+    rng = np.random.default_rng(0)
+    x, y = np.meshgrid(np.linspace(0, 50, shape[0]), np.linspace(0, 15, shape[1]), indexing="ij")
+    die = rng.uniform(0, 3, (n, shape[0]))
+    share = np.arange(1, 21) / 20
+    down = -die[:, :, None, None] * (y / 15)[None, :, :, None] * share
+    positions = np.stack(np.broadcast_arrays(x[None, ..., None], y[None, ..., None] + down), -1)
+    moved = np.stack([np.zeros_like(down), down], -1)
+    output = np.concatenate([positions, moved], -1).astype(np.float32)
+    arrays = {"input": die.astype(np.float32), "output": output}
+    write_matlab(folder / f"plas_N{n}_T20.mat", arrays)
+    return _generated(folder)
+
+
+def _generated(folder: Path) -> Path:
+    (folder / "provenance.json").write_text("{}")
+    return folder
+
+
+def config(data: Path, output: Path, *overrides: str, benchmark: str = "airfoil") -> DictConfig:
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("airfoil", [*TINY, f"data.root={data}", f"output={output}", *overrides])
+        return compose(benchmark, [*TINY, f"data.root={data}", f"output={output}", *overrides])
 
 
 def no_figures(results, folder) -> None:
     (folder / "drawn.txt").write_text(str(results.median))
 
 
-def train(data: Path, output: Path, *overrides: str, figures=no_figures) -> dict:
+def train(
+    data: Path, output: Path, *overrides: str, figures=no_figures, benchmark: str = "airfoil"
+) -> dict:
     torch.set_num_threads(1)
-    return run(config(data, output, *overrides), figures, embedded_data=data)
+    return run(config(data, output, *overrides, benchmark=benchmark), figures, embedded_data=data)
+
+
+def train_elsewhere(n_processes: int, benchmark: str, data: Path, output: Path, *overrides: str):
+    """As `train`, in processes of their own, which keep gradients in ``output``_gradients."""
+    gradients = output.with_name(f"{output.name}_gradients")
+    gradients.mkdir()
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={n_processes}"]
+    command = [sys.executable, *(launcher if n_processes > 1 else [])]
+    paths = [str(Path(__file__).with_name("parallel_run.py")), benchmark, data, output, gradients]
+    done = subprocess.run(
+        [*command, *map(str, paths), *overrides],
+        env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(CONF.parent)),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def train_embedded(data: Path, output: Path) -> dict:

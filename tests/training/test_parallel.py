@@ -1,19 +1,14 @@
 """Two processes under torchrun do what one does."""
 
 import csv
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import h5py
 import pytest
 import torch
 
 from physicsnemo_cano.training.distributed import SharedBatches
-from tests.training.recipe_helpers import history, metrics, train, write_mini
+from tests.training.recipe_helpers import history, metrics, train, train_elsewhere, write_mini
 
-HERE = Path(__file__).parent
 # Plain AdamW: Muon's orthogonalisation of a nearly singular matrix magnifies rounding.
 OVERRIDES = ("training.optimizer=adamw", "training.lr=1e-3", "training.epochs=2")
 
@@ -22,23 +17,8 @@ OVERRIDES = ("training.optimizer=adamw", "training.lr=1e-3", "training.epochs=2"
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parallel")
     data = write_mini(folder / "mini.h5")
-    environment = dict(
-        os.environ,
-        OMP_NUM_THREADS="1",
-        PYTHONPATH=str(HERE.parents[1]),
-    )
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
-    for name, launcher in (("one", []), ("two", torchrun)):
-        (folder / f"{name}_gradients").mkdir()
-        paths = [str(data), str(folder / name), str(folder / f"{name}_gradients")]
-        done = subprocess.run(
-            [sys.executable, *launcher, str(HERE / "parallel_run.py"), *paths, *OVERRIDES],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
+    for name, n_processes in (("one", 1), ("two", 2)):
+        train_elsewhere(n_processes, "airfoil", data, folder / name, *OVERRIDES)
     return folder
 
 

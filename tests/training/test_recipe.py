@@ -342,6 +342,7 @@ class _Clouds:
     """Two clouds of different size, one of them padded."""
 
     path = "clouds"
+    series = None
 
     def __len__(self):
         return 2
@@ -372,7 +373,7 @@ def test_statistics_node_by_node():
     torch.testing.assert_close(found.means["target"], torch.tensor([[1.0], [5.0]]))
     torch.testing.assert_close(found.stds["target"], torch.tensor([5.0]).sqrt())  # of 1 and 3
     torch.testing.assert_close(found.mean_target, found.means["target"])
-    with pytest.raises(ValueError, match=r"normalize\.target=nodes needs samples on one mesh"):
+    with pytest.raises(ValueError, match=r"normalize\.target=nodes needs one field a sample"):
         Statistics.measure(_Clouds(), {"target": "nodes"})
 
 
@@ -385,7 +386,7 @@ def test_statistics_survive_the_file_and_invert(tmp_path):
     torch.testing.assert_close(loaded.mean_target, found.mean_target)
     output = torch.tensor([[[0.5]]])
     expected = 0.5 * found.stds["target"] + found.means["target"]
-    result = loaded.denormalizer(torch.device("cpu"))(output)
+    result = loaded.scale("target", torch.device("cpu")).restore(output)
     torch.testing.assert_close(result, expected.reshape(1, 1, 1))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["normalization.npz"]
 

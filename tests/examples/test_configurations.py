@@ -1,0 +1,43 @@
+"""Every benchmark's paper scale is the paper's (Table 1), and its command makes what it needs."""
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from tests.training.recipe_helpers import CONF
+
+#                 L, H, d, mlp ratio, K_c, batch
+PAPER = {
+    "airfoil": (8, 8, 128, 2, 32, 4),
+    "pipe": (8, 4, 128, 2, 16, 4),
+    "plasticity": (8, 8, 128, 2, 64, 8),
+    "navier_stokes": (8, 8, 256, 1, 32, 2),
+    "darcy": (8, 8, 128, 2, 128, 4),
+    "elasticity": (8, 8, 128, 2, 128, 1),
+}
+OWN = {
+    "navier_stokes": {"unified_pos": True, "ref": 8, "padding_mode": "circular"},
+    "darcy": {"unified_pos": True, "ref": 8, "padding_mode": "replicate"},
+    "plasticity": {"time_input": True},
+}
+
+
+@pytest.mark.parametrize("benchmark", PAPER)
+def test_paper_scale_is_the_papers(benchmark):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose(benchmark, ["scale=paper", "data.root=somewhere"])
+    size, training = cfg.size, cfg.training
+    sizes = (size.n_layers, size.n_head, size.n_hidden, size.mlp_ratio, size.slice_num)
+    assert (*sizes, training.batch_size) == PAPER[benchmark]
+    assert (training.optimizer, training.lr, training.epochs) == ("adamw", 1e-3, 500)
+    assert training.gradient_loss == (0.1 if benchmark == "darcy" else None)
+    for key, value in OWN.get(benchmark, {}).items():
+        assert cfg.model[key] == value
+
+
+@pytest.mark.parametrize("benchmark", PAPER)
+@pytest.mark.parametrize("model", ["transolver", "flare"])
+def test_all_models_have_the_same_budget(benchmark, model):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cano, other = (compose(benchmark, [f"model={name}"]) for name in ("cano", model))
+    for group in ("size", "training", "data", "normalize", "as_cloud"):
+        assert cano[group] == other[group]
