@@ -1,0 +1,1 @@
+"""CANO beside other kinds of data than tensors of points."""
