@@ -1,0 +1,202 @@
+r"""Mesh files as clouds of points with weights, and fields written back to them, by pyvista."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from physicsnemo_cano.datapipes.quadrature import node_weights
+
+if TYPE_CHECKING:
+    import pyvista
+
+Location = Literal["points", "cells"]
+
+# What can hold fields, by VTK's class of mesh.
+_WRITABLE = {"PolyData": (".vtp", ".vtk"), "UnstructuredGrid": (".vtu", ".vtk")}
+
+
+class MeshCloud:
+    r"""The points, or the cells' centres, of a mesh file.
+
+    Parameters
+    ----------
+    file : str or Path
+        A surface or a volume: ``.vtp``, ``.vtu``, ``.vtk``, ``.stl``, or what else pyvista reads.
+    location : {"points", "cells"}, optional, default="points"
+        Where fields are read and written.
+
+    Attributes
+    ----------
+    mesh : pyvista.DataSet
+        The mesh.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If pyvista is not installed.
+    ValueError
+        If the file holds no mesh with points and cells.
+    """
+
+    def __init__(self, file: str | Path, location: Location = "points") -> None:
+        try:
+            import pyvista
+        except ImportError as error:
+            raise ImportError(
+                "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
+            ) from error
+        if location not in ("points", "cells"):
+            raise ValueError(f"location: choose from points, cells; got {location!r}")
+        self.file, self.location = Path(file), location
+        if not self.file.is_file():
+            raise FileNotFoundError(f"No mesh at {self.file}")
+        mesh = pyvista.read(self.file)
+        kind = type(mesh).__name__
+        if kind not in _WRITABLE or not mesh.n_points or not mesh.n_cells:
+            raise ValueError(
+                f"{self.file} holds {kind}, expected a surface (PolyData) or an unstructured "
+                "volume (UnstructuredGrid) with points and cells"
+            )
+        self.mesh: pyvista.DataSet = mesh
+
+    @property
+    def data(self):
+        """The mesh's fields at the location, by name."""
+        return self.mesh.point_data if self.location == "points" else self.mesh.cell_data
+
+    def coordinates(self, dim: int) -> Float[torch.Tensor, "N dim"]:
+        r"""Coordinates of the points or of the cells' centres.
+
+        Parameters
+        ----------
+        dim : int
+            Number of coordinates, 2 or 3; a mesh for 2 lies in a plane of constant z.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(N, dim)`, float32.
+
+        Raises
+        ------
+        ValueError
+            If there are coordinates that vary beyond those asked for.
+        """
+        x = self.mesh.points if self.location == "points" else self.mesh.cell_centers().points
+        reach = np.ptp(x, axis=0)
+        if dim not in (2, 3) or (reach[dim:] > 1e-6 * reach.max()).any():
+            raise ValueError(
+                f"{self.file} reaches {', '.join(f'{r:g}' for r in reach)} in x, y and z; the "
+                f"model takes {dim} coordinates"
+            )
+        return torch.from_numpy(np.array(x[:, :dim], dtype=np.float32))
+
+    def weights(self) -> Float[torch.Tensor, " N"]:
+        r"""Areas or volumes: those of the cells, or each point's share of the cells round it.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(N,)`, float32, in the units of the mesh.
+
+        Raises
+        ------
+        ValueError
+            If points are asked for and belong to no cell: they have no share.
+        """
+        if self.location == "cells":
+            sizes = self.mesh.compute_cell_sizes(length=False).cell_data
+            volume = np.asarray(sizes["Volume"])
+            return torch.from_numpy(
+                np.abs(volume if volume.any() else sizes["Area"]).astype(np.float32)
+            )
+        simplices = self.mesh.triangulate()
+        kinds = {int(kind): cells for kind, cells in _cells_by_type(simplices).items()}
+        cells = kinds.get(10, kinds.get(5))  # VTK's tetrahedra, or triangles
+        if cells is None:
+            raise ValueError(f"{self.file} has no faces or volumes to take weights from")
+        points = torch.from_numpy(np.array(self.mesh.points, dtype=np.float64))
+        weights = node_weights(points, cells=torch.from_numpy(np.array(cells)))
+        if not (weights > 0).all():
+            raise ValueError(
+                f"{self.file}: {int((weights <= 0).sum())} points belong to no cell, or to cells "
+                "without size, and have no weight; clean the mesh, or use location=cells"
+            )
+        return weights.float()
+
+    def fields(self, names: Sequence[str]) -> Float[torch.Tensor, "N C"]:
+        r"""Fields of the mesh at the location, side by side.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Scalars and vectors, in the order of the model's input channels.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(N, C)`, float32.
+
+        Raises
+        ------
+        KeyError
+            If there is no such field; the message lists those that are there.
+        """
+        n = self.mesh.n_points if self.location == "points" else self.mesh.n_cells
+        channels = [np.zeros((n, 0), dtype=np.float32)]
+        for name in names:
+            if name not in self.data:
+                raise KeyError(
+                    f"{self.file} has no field {name!r} at its {self.location}, only "
+                    f"{sorted(self.data.keys())}"
+                )
+            channels.append(np.asarray(self.data[name], dtype=np.float32).reshape(n, -1))
+        return torch.from_numpy(np.concatenate(channels, axis=1))
+
+    def check_output(self, file: str | Path, names: Sequence[str]) -> Path:
+        r"""Check that fields can be written to a file, and that nothing is lost thereby.
+
+        Raises
+        ------
+        FileExistsError
+            If there is such a file.
+        ValueError
+            If its kind cannot hold this mesh's fields, or the mesh has fields of these names.
+        """
+        file = Path(file)
+        endings = _WRITABLE[type(self.mesh).__name__]
+        if file.suffix not in endings:
+            raise ValueError(
+                f"output={file}: fields of this mesh can be written to {' or '.join(endings)}"
+            )
+        if file.exists():
+            raise FileExistsError(f"output={file} is there already and is not overwritten")
+        taken = [name for name in names if name in self.data]
+        if taken:
+            raise ValueError(
+                f"{self.file} has fields {taken} already; give the new ones another name with "
+                "suffix=_predicted or so"
+            )
+        return file
+
+    def write(self, file: str | Path, fields: Mapping[str, Float[torch.Tensor, " N"]]) -> None:
+        """Write the mesh, all that it held, and new fields; see :meth:`check_output`."""
+        file = self.check_output(file, list(fields))
+        for name, values in fields.items():
+            self.data[name] = values.numpy()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self.mesh.save(file)
+
+
+def _cells_by_type(mesh: pyvista.DataSet) -> dict[int, np.ndarray]:
+    if type(mesh).__name__ == "PolyData":
+        return {5: mesh.regular_faces}
+    return mesh.cells_dict

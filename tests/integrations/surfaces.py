@@ -1,0 +1,26 @@
+"""A reader of closed surfaces, whose class a checkpoint's configuration names."""
+
+import torch
+
+from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
+
+
+class Surfaces(BenchmarkReader):
+    coordinates = tuple(map(Channel, "xyz"))
+    targets = (Channel("pressure", "Pa"), Channel("shear", "Pa"))
+    source, path = "generated", "surfaces"
+
+    def __init__(self, clouds):
+        super().__init__()
+        self.clouds = clouds
+
+    def __len__(self):
+        return len(self.clouds)
+
+    def _load_sample(self, index):
+        x, fx = self.clouds[index]
+        return {"embedding": x, "fx": fx, "target": torch.stack([x.sum(1) + 3, 10 * x[:, 0]], 1)}
+
+
+class Series(Surfaces):
+    series = "instants"

@@ -1,0 +1,257 @@
+"""Predictions on real VTK and STL files equal the model's in memory."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pyvista
+import torch
+from omegaconf import OmegaConf
+from scipy.spatial import cKDTree
+
+from physicsnemo_cano import CANO
+from physicsnemo_cano.datapipes.quadrature import node_weights
+from physicsnemo_cano.integrations.meshes import MeshCloud
+from physicsnemo_cano.predict import Request, main, predict
+from physicsnemo_cano.training.normalization import Statistics
+from tests.integrations.surfaces import Surfaces
+
+SCALES = dict.fromkeys(("embedding", "fx", "target"), "channels")
+CARS = Path(__file__).parents[3] / "shared" / "data" / "mini_car.pt"
+
+
+def checkpoint(
+    folder, channels=0, dim=3, weights=True, reader="Surfaces", normalize=SCALES, **cano
+):
+    """A checkpoint as the recipe leaves it."""
+    torch.manual_seed(1)
+    clouds = [(2 * torch.rand(9, dim) + 1, torch.rand(9, channels)) for _ in range(3)]
+    Statistics.measure(Surfaces(clouds), normalize).save(folder / "normalization.npz")
+    settings = {"data": {"_target_": f"tests.integrations.surfaces.{reader}", "weights": weights}}
+    OmegaConf.save(OmegaConf.create(settings), folder / "config.yaml")
+    sizes = {"n_layers": 2, "n_hidden": 16, "n_head": 2, "slice_num": 4, **cano}
+    model = CANO(channels, 2, dim, **sizes).eval()
+    model.save(str(folder / "CANO.0.3.mdlus"))
+    return model, Statistics.load(folder / "normalization.npz")
+
+
+def by_hand(model, statistics, x, fx=None, weights=None):
+    def normal(key, value):
+        return (value - statistics.means[key]) / statistics.stds[key]
+
+    fx = torch.zeros(len(x), 0) if fx is None else normal("fx", fx)
+    weights = None if weights is None else weights[None]
+    with torch.no_grad():
+        out = model(fx[None], normal("embedding", x)[None], weights=weights)[0]
+    return (out * statistics.stds["target"] + statistics.means["target"]).numpy()
+
+
+def ask(folder, source, output, **more):
+    options = {"chunk_size": 7, "device": "cpu", **more}
+    return predict(Request(str(folder), str(source), str(output), **options))
+
+
+def sphere():
+    mesh = pyvista.Sphere(radius=2.0, theta_resolution=9, phi_resolution=8)
+    mesh.clear_data()
+    mesh.point_data["kept"] = np.arange(mesh.n_points)
+    mesh.cell_data["kept too"] = np.arange(mesh.n_cells)
+    return mesh
+
+
+def volume():
+    grid = pyvista.ImageData(dimensions=(4, 3, 5)).cast_to_unstructured_grid()
+    return grid.triangulate()  # tetrahedra
+
+
+@pytest.mark.parametrize("location", ["points", "cells"])
+@pytest.mark.parametrize(
+    ("make", "read", "write"),
+    [
+        (sphere, ".vtp", ".vtp"),
+        (sphere, ".vtk", ".vtk"),
+        (sphere, ".stl", ".vtp"),
+        (volume, ".vtu", ".vtu"),
+        (volume, ".vtk", ".vtu"),
+    ],
+)
+def test_files_get_what_the_model_gives_in_memory(make, read, write, location, tmp_path):
+    model, statistics = checkpoint(tmp_path)
+    make().save(tmp_path / f"body{read}")
+    mesh = pyvista.read(tmp_path / f"body{read}")
+    names = ask(tmp_path, tmp_path / f"body{read}", tmp_path / f"out{write}", location=location)
+    assert names == ["pressure", "shear"]
+    if location == "points":
+        x = torch.from_numpy(np.array(mesh.points, dtype=np.float32))
+        cells = mesh.regular_faces if make is sphere else mesh.cells_dict[10]
+        weights = node_weights(x.double(), cells=torch.from_numpy(np.array(cells))).float()
+    else:
+        x = torch.from_numpy(np.array(mesh.cell_centers().points, dtype=np.float32))
+        size = mesh.compute_cell_sizes()["Area" if make is sphere else "Volume"]
+        weights = torch.from_numpy(np.abs(size).astype(np.float32))
+    expected = by_hand(model, statistics, x, weights=weights)
+    written = pyvista.read(tmp_path / f"out{write}")
+    data = written.point_data if location == "points" else written.cell_data
+    found = np.stack([data[name] for name in names], -1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(written.points, mesh.points)
+    if read != ".stl" and make is sphere:
+        np.testing.assert_array_equal(written.point_data["kept"], np.arange(mesh.n_points))
+        np.testing.assert_array_equal(written.cell_data["kept too"], np.arange(mesh.n_cells))
+
+
+def test_weights_sum_to_the_area_or_volume(tmp_path):
+    sphere().save(tmp_path / "a.vtp")
+    volume().save(tmp_path / "b.vtu")
+    for file, total in (("a.vtp", sphere().area), ("b.vtu", 3 * 2 * 4)):
+        for location in ("points", "cells"):
+            weights = MeshCloud(tmp_path / file, location).weights()
+            assert weights.sum().item() == pytest.approx(total, rel=1e-5)
+
+
+def test_faces_of_any_number_of_corners(tmp_path):
+    box = pyvista.Box(bounds=(0, 2, 0, 1, 0, 1))  # six quadrilaterals
+    box.save(tmp_path / "box.vtp")
+    assert MeshCloud(tmp_path / "box.vtp").weights().sum().item() == pytest.approx(10)
+    assert sorted(MeshCloud(tmp_path / "box.vtp", "cells").weights().tolist()) == [1, 1, 2, 2, 2, 2]
+    checkpoint(tmp_path)
+    ask(tmp_path, tmp_path / "box.vtp", tmp_path / "out.vtp")
+
+
+def test_chunks_and_training_without_weights(tmp_path):
+    model, statistics = checkpoint(tmp_path, weights=False)
+    sphere().save(tmp_path / "body.vtp")
+    x = torch.from_numpy(np.array(sphere().points))
+    for number, chunk_size in enumerate((1, 10, 10**6)):
+        output = tmp_path / f"{number}.vtp"
+        ask(tmp_path, tmp_path / "body.vtp", output, chunk_size=chunk_size)
+        found = pyvista.read(output)["pressure"]
+        np.testing.assert_allclose(found, by_hand(model, statistics, x)[:, 0], rtol=1e-5, atol=1e-5)
+
+
+def test_input_fields_and_plane_meshes(tmp_path):
+    model, statistics = checkpoint(tmp_path, channels=4, dim=2)
+    mesh = pyvista.Plane(i_resolution=5, j_resolution=4).triangulate()
+    mesh.clear_data()
+    random = np.random.default_rng(0)
+    mesh["speed"], mesh["force"] = random.random(30), random.random((30, 3))
+    mesh.save(tmp_path / "plate.vtp")
+    mesh = pyvista.read(tmp_path / "plate.vtp")
+    ask(tmp_path, tmp_path / "plate.vtp", tmp_path / "out.vtp", inputs=["speed", "force"])
+    x = torch.from_numpy(np.array(mesh.points[:, :2]))
+    fx = torch.from_numpy(np.column_stack([mesh["speed"], mesh["force"]]).astype(np.float32))
+    weights = MeshCloud(tmp_path / "plate.vtp").weights()
+    expected = by_hand(model, statistics, x, fx, weights)
+    found = pyvista.read(tmp_path / "out.vtp")["shear"]
+    np.testing.assert_allclose(found, expected[:, 1], rtol=1e-5, atol=1e-5)
+
+    with pytest.raises(KeyError, match=r"no field 'heat' at its points, only \['force', 'speed'\]"):
+        ask(tmp_path, tmp_path / "plate.vtp", tmp_path / "no.vtp", inputs=["heat"])
+    with pytest.raises(ValueError, match=r"\['speed'\] are 1 channels, the model takes 4"):
+        ask(tmp_path, tmp_path / "plate.vtp", tmp_path / "no.vtp", inputs=["speed"])
+    sphere().save(tmp_path / "body.vtp")
+    with pytest.raises(ValueError, match="in x, y and z; the model takes 2 coordinates"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "no.vtp")
+
+
+def test_nothing_is_overwritten(tmp_path):
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    body = tmp_path / "body.vtp"
+    before = body.read_bytes()
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        ask(tmp_path, body, body)
+    with pytest.raises(ValueError, match=r"can be written to \.vtp or \.vtk"):
+        ask(tmp_path, body, tmp_path / "out.stl")
+    ask(tmp_path, body, tmp_path / "once.vtp")
+    with pytest.raises(ValueError, match=r"has fields \['pressure', 'shear'\] already.*suffix="):
+        ask(tmp_path, tmp_path / "once.vtp", tmp_path / "twice.vtp")
+    ask(tmp_path, tmp_path / "once.vtp", tmp_path / "twice.vtp", suffix="_again")
+    twice = pyvista.read(tmp_path / "twice.vtp")
+    np.testing.assert_array_equal(twice["pressure"], twice["pressure_again"])
+    assert body.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reader": "Series"}, "Series models predict series in time"),
+        ({"structured_shape": [3, 3]}, r"trained on a grid of \(3, 3\) points.*as_cloud=true"),
+        ({"normalize": {"target": "nodes"}}, r"node by node on 9 points.*normalize\.target="),
+    ],
+)
+def test_models_that_cannot_take_meshes(changes, message, tmp_path):
+    checkpoint(tmp_path, **changes)
+    sphere().save(tmp_path / "body.vtp")
+    with pytest.raises(ValueError, match=message):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+
+
+def test_files_that_are_no_such_meshes(tmp_path):
+    checkpoint(tmp_path)
+    with pytest.raises(FileNotFoundError, match="No mesh at"):
+        ask(tmp_path, tmp_path / "absent.vtp", tmp_path / "out.vtp")
+    pyvista.ImageData(dimensions=(3, 3, 3)).save(tmp_path / "image.vti")
+    with pytest.raises(ValueError, match="holds ImageData, expected a surface"):
+        ask(tmp_path, tmp_path / "image.vti", tmp_path / "out.vtp")
+    loose = pyvista.PolyData(np.vstack([sphere().points, [[9, 9, 9]]]), sphere().faces)
+    loose.save(tmp_path / "loose.vtp")
+    with pytest.raises(ValueError, match=r"1 points belong to no cell.*location=cells"):
+        ask(tmp_path, tmp_path / "loose.vtp", tmp_path / "out.vtp")
+    ask(tmp_path, tmp_path / "loose.vtp", tmp_path / "out.vtp", location="cells")
+
+
+def test_the_command_line(tmp_path, capsys):
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    output = tmp_path / "new" / "out.vtp"
+    command = ["-m", "physicsnemo_cano.predict", f"checkpoint={tmp_path}", "device=cpu"]
+    done = subprocess.run(
+        [sys.executable, *command, f"input={tmp_path / 'body.vtp'}", f"output={output}"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"writes pressure, shear to {output}" in done.stdout
+    assert "pressure" in pyvista.read(output).point_data
+    for arguments, message in (
+        (["inptu=a.vtp"], "inptu"),
+        (["input=a.vtp"], "checkpoint"),
+        ([f"checkpoint={tmp_path}", "input=a.vtp", "output=b.vtp"], "No mesh at a.vtp"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            main(arguments)
+    main(["--help"])
+    assert "chunk_size" in capsys.readouterr().out
+
+
+def car_surface(car):
+    """The file has vertices and the triangles' centroids, but not which vertices they join."""
+    vertices, centroids = car["vertices"].double().numpy(), car["centroids"].double().numpy()
+    _, near = cKDTree(vertices).query(centroids, k=20)
+    triples = np.array(list(itertools.combinations(range(20), 3)))
+    faces = []
+    for around, centroid in zip(near, centroids, strict=True):
+        candidates = around[triples]
+        off = np.abs(vertices[candidates].mean(1) - centroid).max(1)
+        assert off.min() < 2e-6
+        faces.append(candidates[off.argmin()])
+    return pyvista.PolyData.from_regular_faces(vertices.astype(np.float32), np.array(faces))
+
+
+@pytest.mark.skipif(not CARS.exists(), reason="real cars are not part of the project")
+def test_a_real_car(tmp_path):
+    car = torch.load(CARS, weights_only=True)[0]
+    mesh = car_surface(car)
+    mesh["measured"] = car["press"][0].numpy()
+    mesh.save(tmp_path / "car.vtp")
+    model, statistics = checkpoint(tmp_path, weights=False)
+    ask(tmp_path, tmp_path / "car.vtp", tmp_path / "out.vtp", chunk_size=1000)
+    written = pyvista.read(tmp_path / "out.vtp")
+    expected = by_hand(model, statistics, car["vertices"])
+    np.testing.assert_allclose(written["pressure"], expected[:, 0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(written["measured"], car["press"][0])
