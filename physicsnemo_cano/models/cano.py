@@ -318,10 +318,13 @@ class CANO(Module):
         if self.unified_pos:
             embedding = unified_position(embedding, self.ref)
         first, *rest = self.encoder.layers
-        weights = first.weight.split([self.embedding_dim, self.functional_dim], 1)
-        hidden = F.linear(embedding, weights[0], first.bias)
-        if self.functional_dim:
-            hidden = hidden + F.linear(fx, weights[1])
+        if type(first) is nn.Linear:
+            weights = first.weight.split([self.embedding_dim, self.functional_dim], 1)
+            hidden = F.linear(embedding, weights[0], first.bias)
+            if self.functional_dim:
+                hidden = hidden + F.linear(fx, weights[1])
+        else:  # an adapter has taken its place, and wants its input whole
+            hidden = first(torch.cat([embedding, fx.expand(*embedding.shape[:2], -1)], -1))
         for layer in rest:
             hidden = layer(hidden)
         return hidden if time is None else hidden + time
@@ -345,7 +348,7 @@ class CANO(Module):
                 )
             inputs["embedding"] = (embedding, self.embedding_dim)
         axes = () if self.structured_shape is None else (len(self.structured_shape) + 2,)
-        dtype = self.decoder[1].weight.dtype
+        dtype = self.decoder[0].weight.dtype
         for name, (tensor, channels) in inputs.items():
             if tensor.ndim not in (3, *axes) or tensor.shape[-1] != channels:
                 layouts = f"(B, N, {channels})" + (f" or (B, *grid, {channels})" if axes else "")

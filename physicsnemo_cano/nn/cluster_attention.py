@@ -107,6 +107,7 @@ class ClusterAttention(nn.Module):
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"ClusterAttention expects {name} >= 1, got {size}")
+        self.dim = dim
         self.heads = heads
         self.normalize_queries = normalize_queries
         self.chunk_size = chunk_size
@@ -174,7 +175,7 @@ class ClusterAttention(nn.Module):
     ) -> Float[torch.Tensor, "B N C"]:
         r"""What needs all points at once: clean the padding, convolve on grids."""
         if not torch.compiler.is_compiling():
-            dim, dtype = self.to_qkv.in_features, self.to_qkv.weight.dtype
+            dim, dtype = self.dim, self.centroids.dtype
             if x.ndim != 3 or x.shape[-1] != dim:
                 raise ValueError(
                     f"ClusterAttention expects x of shape (B, N, {dim}), got {tuple(x.shape)}"
@@ -250,7 +251,8 @@ class ClusterAttention(nn.Module):
     def _in_tiles(self, x):
         r"""Whether the tiled layer pays: for large inputs on a CPU, unless a compiler plans."""
         return (
-            x.device.type == "cpu"
+            type(self.to_qkv) is type(self.to_out) is nn.Linear
+            and x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
             and x.nbytes >= _LARGE
             and not torch.compiler.is_compiling()
@@ -259,9 +261,12 @@ class ClusterAttention(nn.Module):
 
     def _heads(self, x, start, stop):
         r"""Some of queries, keys and values (eq. 9), each (B, H, N, D)."""
-        inner = self.to_out.in_features
+        inner = self.heads * self.centroids.shape[-1]
         rows = slice(start * inner, stop * inner)
-        projected = F.linear(x, self.to_qkv.weight[rows], self.to_qkv.bias[rows])
+        if type(self.to_qkv) is nn.Linear:
+            projected = F.linear(x, self.to_qkv.weight[rows], self.to_qkv.bias[rows])
+        else:  # an adapter has taken its place
+            projected = self.to_qkv(x)[..., rows]
         heads = projected.unflatten(-1, (stop - start, self.heads, -1))  # (B, N, 3, H, D)
         # Contiguous heads: every pass over the points then streams through memory.
         return heads.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
