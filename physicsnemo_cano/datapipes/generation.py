@@ -158,7 +158,8 @@ def made_by(main, arguments, cache, version):
     ----------
     main : callable
         ``main(arguments)`` runs the command line. It writes ``provenance.json`` as its last file
-        and then removes its parts.
+        and then removes its parts. Its file lies in a folder with the solver and little else:
+        where any code there changes, but for ``train.py`` and ``figures.py``, data are made anew.
     arguments : list of str
         All but ``--out``.
     cache : path_like
@@ -176,7 +177,14 @@ def made_by(main, arguments, cache, version):
         if (directory / "parts").exists() or not (directory / "provenance.json").exists():
             main([*arguments, "--out", str(directory)])
 
-    return made_data(cache, {"arguments": arguments, "version": version}, make)
+    files = sorted(Path(main.__code__.co_filename).parent.glob("*.py"))
+    code = b"".join(f.read_bytes() for f in files if f.name not in ("train.py", "figures.py"))
+    settings = {
+        "arguments": arguments,
+        "version": version,
+        "code": hashlib.sha256(code).hexdigest(),
+    }
+    return made_data(cache, settings, make)
 
 
 def made_data(cache, settings, make):

@@ -2,6 +2,7 @@ import functools
 import json
 import multiprocessing
 import os
+import runpy
 import signal
 import time
 
@@ -10,6 +11,7 @@ import pytest
 
 from physicsnemo_cano.datapipes.generation import (
     generate,
+    made_by,
     made_data,
     remove_parts,
     sample_rng,
@@ -196,3 +198,28 @@ def test_of_several_processes_one_makes_the_data(tmp_path):
     make = functools.partial(make_set, log=log, seconds=1.0)
     assert in_processes(3, tmp_path / "cache", {}, make) == [0, 0, 0]
     assert log.read_text() == "a\nb\n"
+
+
+def test_a_changed_generator_makes_its_data_anew(tmp_path):
+    example = tmp_path / "example"
+    example.mkdir()
+    (example / "generate.py").write_text(
+        "from pathlib import Path\n"
+        "def main(arguments):\n"
+        "    Path(arguments[-1], 'provenance.json').write_text(arguments[0])\n"
+    )
+
+    def folder():
+        main = runpy.run_path(str(example / "generate.py"))["main"]
+        return made_by(main, ["one"], tmp_path / "cache", "1")
+
+    first = folder()
+    assert (first / "provenance.json").read_text() == "one"
+    for name in ("figures.py", "train.py"):
+        (example / name).write_text("# makes no data")
+    assert folder() == first
+    (example / "solver.py").write_text("G = 9.81")
+    second = folder()
+    assert second != first
+    (example / "solver.py").write_text("G = 9.82")
+    assert folder() not in (first, second)
