@@ -251,11 +251,11 @@ class ClusterAttention(nn.Module):
     def _in_tiles(self, x):
         r"""Whether the tiled layer pays: for large inputs on a CPU, unless a compiler plans."""
         return (
-            type(self.to_qkv) is type(self.to_out) is nn.Linear
+            not torch.compiler.is_compiling()  # first: then x may have no size yet
+            and type(self.to_qkv) is type(self.to_out) is nn.Linear
             and x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
             and x.nbytes >= _LARGE
-            and not torch.compiler.is_compiling()
             and not torch.is_autocast_enabled("cpu")
         )
 

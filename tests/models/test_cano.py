@@ -357,6 +357,32 @@ def test_onnx_run_by_onnxruntime_equals_torch(shape, tmp_path):
     np.testing.assert_allclose(out, net(fx, embedding).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_exported_for_any_number_of_points(tmp_path):
+    """Of clouds; sizes, 1 and 3000 among them, that the export has not seen."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    net, path = model().float().eval(), str(tmp_path / "model.onnx")
+
+    def inputs(n):
+        torch.manual_seed(n)
+        return torch.randn(1, n, 2), torch.randn(1, n, 2), None, None, torch.rand(1, n) + 0.1
+
+    points = {1: torch.export.Dim("points", min=1, max=10**9)}
+    shapes = {"fx": points, "embedding": points, "time": None, "mask": None, "weights": points}
+    program = torch.export.export(net, inputs(20), dynamic_shapes=shapes)
+    torch.onnx.export(
+        net, inputs(20), path, dynamic_shapes=shapes, dynamo=True, optimize=False, verbose=False
+    )
+    session = onnxruntime.InferenceSession(path)
+    names = [i.name for i in session.get_inputs()]
+    assert names == ["fx", "embedding", "weights"]
+    for n in (1, 7, 20, 3000):
+        expected = net(*inputs(n)).detach()
+        torch.testing.assert_close(program.module()(*inputs(n)), expected)
+        arrays = [x.numpy() for x in inputs(n) if x is not None]
+        (out,) = session.run(None, dict(zip(names, arrays, strict=True)))
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_cuda_graph_equals_eager():
     net = model().float().cuda().eval()

@@ -338,10 +338,10 @@ class _Aggregate(torch.autograd.Function):
 
 
 def _tiles(query: Tensor, weights: Tensor | None):
-    whole = torch.compiler.is_compiling()  # a compiler fuses better than it unrolls
-    size = query.shape[-2] if whole else _TILE
-    queries = query.split(size, dim=-2)
-    tiles = [None] * len(queries) if weights is None else weights.split(size, dim=-2)
+    if torch.compiler.is_compiling():  # a compiler fuses better than it unrolls
+        return [(query, weights)]
+    queries = query.split(_TILE, dim=-2)
+    tiles = [None] * len(queries) if weights is None else weights.split(_TILE, dim=-2)
     return zip(queries, tiles, strict=True)
 
 
