@@ -178,7 +178,7 @@ class CANO(Module):
         convolution meets zeros where a grid is masked.
     weights : torch.Tensor, optional
         Quadrature weights of the points (areas, volumes), non-negative, of any scale,
-        :math:`(B, N)` or of the grid's layout.
+        :math:`(B, N)`, :math:`(B, 1, N)` or of the grid's layout.
 
     Outputs
     -------
