@@ -14,6 +14,7 @@ from physicsnemo.core import ModelMetaData, Module
 from physicsnemo.nn import Mlp, PositionalEmbedding
 
 from physicsnemo_cano.nn.cluster_attention import ClusterAttention
+from physicsnemo_cano.nn.functional import ranks
 from physicsnemo_cano.nn.functional.cluster_attention import (
     by_chunks,
     check_mask_and_weights,
@@ -280,6 +281,11 @@ class CANO(Module):
     ) -> Float[torch.Tensor, "B *points C_out"]:
         r"""Predict the output function; see the class for the shapes."""
         if not torch.compiler.is_compiling():
+            if any(hasattr(t, "device_mesh") for t in (fx, embedding)):  # a ShardTensor
+                # Imported for those who shard alone: PhysicsNeMo's domain_parallel patches torch.
+                from physicsnemo_cano.models.domain_parallel import forward_on_shards
+
+                return forward_on_shards(self, fx, embedding, time, mask, weights)
             self._check(fx, embedding, time, mask, weights)
         shape = self._grid(fx, embedding)
         layout = fx if embedding is None or _points(fx) != 1 else embedding
@@ -287,7 +293,8 @@ class CANO(Module):
 
         fx = fx.flatten(1, -2)  # (B, N, C), or (B, 1, C) for global inputs
         if self.unified_pos:
-            embedding = grid_points(shape, fx).expand(fx.shape[0], -1, -1)  # (B, N, axes)
+            lines = ranks.own_lines(_lines(ranks.whole_shape(shape), fx))
+            embedding = _product(lines).expand(fx.shape[0], -1, -1)  # (B, N, axes)
         else:
             embedding = embedding.flatten(1, -2)  # (B, N, C_emb)
         weights = None if weights is None else weights.flatten(1)  # (B, N)
@@ -408,8 +415,15 @@ def grid_points(shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
     torch.Tensor
         Shape :math:`(N, \text{axes})`, in row-major order.
     """
-    axes = (torch.linspace(0, 1, n, dtype=like.dtype, device=like.device) for n in shape)
-    return torch.cartesian_prod(*axes).reshape(-1, len(shape))
+    return _product(_lines(shape, like))
+
+
+def _lines(shape: Sequence[int], like: torch.Tensor) -> list[torch.Tensor]:
+    return [torch.linspace(0, 1, n, dtype=like.dtype, device=like.device) for n in shape]
+
+
+def _product(lines: Sequence[torch.Tensor]) -> torch.Tensor:
+    return torch.cartesian_prod(*lines).reshape(-1, len(lines))
 
 
 def unified_position(points: torch.Tensor, ref: int) -> torch.Tensor:

@@ -10,6 +10,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 
+from physicsnemo_cano.nn.functional import ranks
 from physicsnemo_cano.nn.functional.cluster_attention import (
     attention,
     by_chunks,
@@ -256,6 +257,7 @@ class ClusterAttention(nn.Module):
             and x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
             and x.nbytes >= _LARGE
+            and not ranks.is_spread()
             and not torch.is_autocast_enabled("cpu")
         )
 
@@ -339,7 +341,8 @@ class GridConvolution(nn.Module):
             )
         x = x.unflatten(1, shape)  # (B, *shape, C)
         weight, dilation = self.weight, []
-        for axis, (now, trained) in enumerate(zip(shape, self.spatial_shape, strict=True)):
+        sizes = zip(ranks.whole_shape(shape), self.spatial_shape, strict=True)
+        for axis, (now, trained) in enumerate(sizes):
             ratio = _refinement(now, trained, self.padding_mode == "circular")
             if ratio != int(ratio):
                 weight, ratio = _share_taps(weight, axis + 2, ratio), 1
@@ -351,13 +354,21 @@ class GridConvolution(nn.Module):
 
 def _pad(x: torch.Tensor, axis: int, reach: int, mode: str) -> torch.Tensor:
     r"""Extend an axis by ``reach`` points at both ends (F.pad's gradient does not compile)."""
-    size = x.shape[axis]
-    if mode == "circular":
+    size, circular = x.shape[axis], mode == "circular"
+    if reach and ranks.is_spread(axis - 1):
+        before, after = ranks.neighbours(x, axis, reach, circular)
+        # Joined to the edge although one of them is empty: its gradient is others' gradient.
+        before = torch.cat([_edge(x, axis, 0, reach - before.shape[axis]), before], axis)
+        after = torch.cat([after, _edge(x, axis, size - 1, reach - after.shape[axis])], axis)
+    elif circular:
         before, after = x.narrow(axis, size - reach, reach), x.narrow(axis, 0, reach)
     else:
-        edge = [*x.shape[:axis], reach, *x.shape[axis + 1 :]]
-        before, after = (x.narrow(axis, end, 1).expand(edge) for end in (0, size - 1))
+        before, after = (_edge(x, axis, end, reach) for end in (0, size - 1))
     return torch.cat([before, x, after], axis)
+
+
+def _edge(x: torch.Tensor, axis: int, end: int, reach: int) -> torch.Tensor:
+    return x.narrow(axis, end, 1).expand([*x.shape[:axis], reach, *x.shape[axis + 1 :]])
 
 
 def _refinement(now: int, trained: int, periodic: bool) -> float:

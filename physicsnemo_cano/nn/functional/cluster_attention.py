@@ -17,8 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from . import ranks
+
 _TILE = 1024
 """Points per tile of :func:`aggregate`: a tile of assignments stays in the cache."""
+_PIECE = 65536
+"""Points per chunk where the attention has to be merged with that of other processes."""
 
 
 def cluster_attention(
@@ -82,13 +86,8 @@ def cluster_attention(
         out = attention(query, key, value, centroids, weights, normalize_queries)
     else:
         queries, keys, values = (split(t, chunk_size, dim=2) for t in (query, key, value))
-        attended = summarize(
-            list(zip(split(weights, chunk_size), queries, keys, values, strict=False)),
-            lambda q, k, v: q,
-            lambda q, k, v: (k, v),
-            centroids,
-            normalize_queries,
-        )
+        pieces = zip(split(weights, chunk_size), queries, keys, values, strict=False)
+        attended = _summarize(pieces, centroids, normalize_queries)
         out = torch.cat([recomputed(dispatch, q, centroids, attended) for q in queries], dim=2)
 
     return out if mask is None else out.masked_fill(padding, 0)
@@ -103,12 +102,16 @@ def attention(
     normalize_queries: bool,
 ) -> Tensor:
     r""":func:`cluster_attention` without checks, of :func:`normalized_weights`."""
-    sums, masses = aggregate(query, centroids, weights)
-    clusters = mean_query(sums, masses) if normalize_queries else sums
-    # eq. 15 (B, H, K, D)
-    attended = F.scaled_dot_product_attention(
-        clusters.to(value.dtype), key, value, attn_mask=log_weights(weights, value.dtype)
-    )
+    if ranks.is_spread():  # what merges attentions does so piece by piece
+        projected = (split(t, _PIECE, dim=2) for t in (query, key, value))
+        pieces = zip(split(weights, _PIECE), *projected, strict=False)
+        attended = _summarize(pieces, centroids, normalize_queries)
+    else:
+        clusters = cluster_queries(*aggregate(query, centroids, weights), normalize_queries)
+        # eq. 15 (B, H, K, D)
+        attended = F.scaled_dot_product_attention(
+            clusters.to(value.dtype), key, value, attn_mask=log_weights(weights, value.dtype)
+        )
     return dispatch(query, centroids, attended)
 
 
@@ -137,6 +140,14 @@ def aggregate(query: Tensor, centroids: Tensor, weights: Tensor | None) -> tuple
         weights = None if weights is None else weights[:, None, :, None].to(dtype)
         sums = _Aggregate.apply(query, centroids, weights)  # (B, H, K, D + 1)
         return sums[..., :-1], sums[..., -1:]
+
+
+def cluster_queries(sums: Tensor, masses: Tensor, normalize: bool) -> Tensor:
+    r"""Queries of the clusters, mean or sum, from what :func:`aggregate` gives for all points."""
+    if ranks.is_spread():
+        together = ranks.total(torch.cat([sums, masses], -1))
+        sums, masses = together[..., :-1], together[..., -1:]
+    return mean_query(sums, masses) if normalize else sums
 
 
 def mean_query(sums: Tensor, masses: Tensor) -> Tensor:
@@ -189,6 +200,16 @@ def merge(a: Attended, b: Attended) -> Attended:
         a.normalizer * scale_a + b.normalizer * scale_b,
         a.total * scale_a + b.total * scale_b,
     )
+
+
+def finish(state: Attended) -> Tensor:
+    r"""Cluster values :math:`Z_c` once all points have been merged, those of other ranks too."""
+    if ranks.is_spread():
+        peak = ranks.largest(state.peak)
+        scaled = torch.cat([state.total, state.normalizer], -1) * (state.peak - peak).exp()
+        together = ranks.total(scaled)
+        return together[..., :-1] / together[..., -1:]
+    return state.total / state.normalizer
 
 
 def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
@@ -256,12 +277,19 @@ def summarize(
     for piece in pieces:
         more = recomputed(lambda w, *x: aggregate(queries(*x), centroids, w), *piece)
         sums, masses = sums + more[0], masses + more[1]
-    clusters = mean_query(sums, masses) if normalize_queries else sums
+    clusters = cluster_queries(sums, masses, normalize_queries)
     state = None
     for piece in pieces:
         more = recomputed(lambda w, *x: attend(clusters, *keys_values(*x), w), *piece)
         state = more if state is None else merge(state, more)
-    return state.total / state.normalizer
+    return finish(state)
+
+
+def _summarize(pieces, centroids, normalize_queries):
+    r""":func:`summarize` for chunks of weights, queries, keys and values."""
+    return summarize(
+        list(pieces), lambda q, k, v: q, lambda q, k, v: (k, v), centroids, normalize_queries
+    )
 
 
 def recomputed(function, *args):
@@ -284,10 +312,10 @@ def normalized_weights(mask: Tensor | None, weights: Tensor | None, like: Tensor
     weights = weights.to(dtype)
     if mask is not None:
         weights = weights.masked_fill(~mask, 0)
-        count = mask.sum(-1, keepdim=True)
+        count = ranks.total(mask.sum(-1, keepdim=True))
     else:
-        count = weights.shape[-1]
-    return weights / (weights.sum(-1, keepdim=True) / count)
+        count = ranks.whole_count(weights.shape[-1])
+    return weights / (ranks.total(weights.sum(-1, keepdim=True)) / count)
 
 
 def log_weights(weights: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -388,16 +416,17 @@ def check_mask_and_weights(
     present = mask if mask is not None else weights
     if present is None or (present.is_cuda and torch.cuda.is_current_stream_capturing()):
         return  # values cannot be read while a CUDA graph is captured
-    if mask is not None and not mask.any(-1).all():
-        empty = (~mask.any(-1)).nonzero().flatten().tolist()
+    if mask is not None and not (real_points := ranks.total(mask.sum(-1))).all():
+        empty = (real_points == 0).nonzero().flatten().tolist()
         raise ValueError(f"mask must leave at least one real point a sample; none in {empty}")
     if weights is not None:
         real = weights if mask is None else weights.masked_fill(~mask, 0)
-        if not (real.isfinite() & (real >= 0)).all():
+        if ranks.total((~(real.isfinite() & (real >= 0))).sum()):
             raise ValueError(
                 "weights must be finite and not negative on real points, "
                 f"got values from {real.min().item():g} to {real.max().item():g}"
             )
-        if not (real.sum(-1) > 0).all():
-            zero = (real.sum(-1) <= 0).nonzero().flatten().tolist()
+        sums = ranks.total(real.detach().sum(-1))
+        if not (sums > 0).all():
+            zero = (sums <= 0).nonzero().flatten().tolist()
             raise ValueError(f"weights must not all be zero; they are in samples {zero}")
