@@ -55,7 +55,7 @@ def test_every_file_is_here_and_says_where_it_goes(name):
     assert files == set(COMPOSED)
     text = (CONFIGS / f"{name}.yaml").read_text()
     assert f"/{name.split('/')[0]}/" in text
-    assert "then: python" in text
+    assert "# then: " in text
 
 
 @pytest.mark.parametrize("name", COMPOSED)
