@@ -25,7 +25,7 @@ def ranks(tmp_path_factory):
         env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(script.parents[2])),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
