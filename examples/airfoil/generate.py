@@ -8,9 +8,7 @@ around the section from the wake's upper to its lower side.
     python examples/airfoil/generate.py --n-samples 1200 --out data/airfoil --workers 8
 """
 
-import argparse
 import functools
-import os
 import sys
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from examples.airfoil.euler import solve
 from examples.airfoil.mesh import SHAPE, c_mesh
 from physicsnemo_cano import __version__
 from physicsnemo_cano.datapipes.generation import (
+    command_line,
     generate,
     refuse_finished,
     remove_parts,
@@ -107,13 +106,9 @@ def save_mini(arrays, path, provenance):
 
 def main(argv=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--n-samples", type=int, default=1200)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = command_line(__doc__, n_samples=1200)
     parser.add_argument("--shape", type=int, nargs=2, default=SHAPE, metavar=("NI", "NJ"))
     parser.add_argument("--batch-size", type=int, default=1, help="more fill a GPU")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--device", default="cpu", help="of Warp: cpu or cuda")
     parser.add_argument("--mini", type=Path, help="write every second node to this HDF5 file")
     args = parser.parse_args(argv)

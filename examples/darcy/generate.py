@@ -8,9 +8,7 @@ They are written as MATLAB's version 7.3 does, in single precision.
     python examples/darcy/generate.py --out data/darcy --workers 8
 """
 
-import argparse
 import functools
-import os
 import sys
 from pathlib import Path
 
@@ -20,7 +18,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.darcy.solver import HIGH, LOW, draw_permeability, solve_darcy
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
+from physicsnemo_cano.datapipes.generation import (
+    command_line,
+    generate,
+    made_by,
+    refuse_finished,
+    save_set,
+)
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 NODES = 421
@@ -83,13 +87,10 @@ def mini_data(cache):
 
 def main(argv=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--n-train", type=int, default=1000)
     parser.add_argument("--n-test", type=int, default=200)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nodes", type=int, default=NODES, help="of an axis")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     args = parser.parse_args(argv)
 
     refuse_finished(parser, [args.out / TRAIN, args.out / TEST], args.out)

@@ -7,9 +7,7 @@ The files are those that Geo-FNO (Li et al., 2023) publishes, samples last:
     python examples/elasticity/generate.py --n-samples 1200 --out data/elasticity --workers 8
 """
 
-import argparse
 import functools
-import os
 import sys
 from pathlib import Path
 
@@ -20,7 +18,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 from examples.elasticity.cell import ELEMENTS, cell_mesh, draw_void, void_radius
 from examples.elasticity.hyperelastic import solve
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
+from physicsnemo_cano.datapipes.generation import (
+    command_line,
+    generate,
+    made_by,
+    refuse_finished,
+    save_set,
+)
 
 TRACTION = 100.0  # Pa
 SECONDS = 0.5  # a sample's time on one CPU core, measured
@@ -61,11 +65,7 @@ def mini_data(cache):
 
 def main(argv=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--n-samples", type=int, default=1200)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
+    parser = command_line(__doc__, n_samples=1200)
     args = parser.parse_args(argv)
 
     outputs = [args.out / name for name in LAYOUT]

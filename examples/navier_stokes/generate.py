@@ -6,10 +6,8 @@ MATLAB's version 7.3: ``u`` (n, 64, 64, 20), vorticity at the times 1, 2, … 20
     python examples/navier_stokes/generate.py --n-samples 1200 --out data/navier_stokes --workers 8
 """
 
-import argparse
 import functools
 import multiprocessing
-import os
 import sys
 from pathlib import Path
 
@@ -19,7 +17,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.navier_stokes.solver import SCALE, VISCOSITY, forcing, initial_vorticity, solve
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
+from physicsnemo_cano.datapipes.generation import (
+    command_line,
+    generate,
+    made_by,
+    refuse_finished,
+    save_set,
+)
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 GRID = 256  # points an axis of the solver's grid
@@ -66,14 +70,10 @@ def mini_data(cache):
 
 def main(argv=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--n-samples", type=int, default=1200)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = command_line(__doc__, n_samples=1200)
     parser.add_argument("--grid", type=int, default=GRID, help="the solver's points an axis")
     parser.add_argument("--points", type=int, default=POINTS, help="the data's points an axis")
     parser.add_argument("--batch-size", type=int, default=5, help="more fill a GPU")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--device", default="cpu", help="of torch: cpu or cuda")
     args = parser.parse_args(argv)
     if args.points < 1 or args.grid % args.points or args.grid % 2 or args.grid < 64:

@@ -8,9 +8,7 @@ upwards.
     python examples/pipe/generate.py --n-samples 1200 --out data/pipe --workers 8
 """
 
-import argparse
 import functools
-import os
 import sys
 from pathlib import Path
 
@@ -21,7 +19,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.pipe.stream import LENGTH, VISCOSITY, solve
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
+from physicsnemo_cano.datapipes.generation import (
+    command_line,
+    generate,
+    made_by,
+    refuse_finished,
+    save_set,
+)
 
 NODES = np.linspace(0, LENGTH, 5)  # of the centreline
 ELEMENTS = (96, 24)  # along and across
@@ -78,13 +82,9 @@ def mini_data(cache):
 
 def main(argv=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--n-samples", type=int, default=1200)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = command_line(__doc__, n_samples=1200)
     parser.add_argument("--shape", type=int, nargs=2, default=SHAPE, metavar=("NI", "NJ"))
     parser.add_argument("--elements", type=int, nargs=2, default=ELEMENTS, metavar=("NI", "NJ"))
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     args = parser.parse_args(argv)
     if args.elements[0] % 4:
         parser.error(f"--elements: expected a multiple of 4 along, got {args.elements[0]}")

@@ -8,9 +8,7 @@ all in mm.
     python examples/plasticity/generate.py --n-samples 987 --out data/plasticity --workers 8
 """
 
-import argparse
 import functools
-import os
 import sys
 from pathlib import Path
 
@@ -30,7 +28,13 @@ from examples.plasticity.solver import (
     rectangle,
 )
 from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import generate, made_by, refuse_finished, save_set
+from physicsnemo_cano.datapipes.generation import (
+    command_line,
+    generate,
+    made_by,
+    refuse_finished,
+    save_set,
+)
 from physicsnemo_cano.datapipes.matlab import write_matlab
 
 KNOTS = np.linspace(-10, 60, 8)  # mm; the block bulges beyond its 50 mm
@@ -98,12 +102,8 @@ def mini_data(cache):
 
 def main(argv=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--n-samples", type=int, default=987)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = command_line(__doc__, n_samples=987)
     parser.add_argument("--shape", type=int, nargs=2, default=SHAPE, metavar=("NI", "NJ"))
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     args = parser.parse_args(argv)
     if min(args.shape) < 3:
         parser.error("--shape needs at least 3 nodes each way")

@@ -3,6 +3,7 @@
 What a generator's command line shares with the others. It knows nothing of what it generates.
 """
 
+import argparse
 import hashlib
 import json
 import multiprocessing
@@ -17,6 +18,7 @@ from filelock import FileLock
 from tqdm import tqdm
 
 __all__ = [
+    "command_line",
     "generate",
     "made_by",
     "made_data",
@@ -120,6 +122,30 @@ def save_new(path, write):
 def remove_parts(directory):
     """Remove the batches' files once the data set is saved."""
     shutil.rmtree(Path(directory) / "parts")
+
+
+def command_line(doc, n_samples=None):
+    """What every generator's command line takes: its samples, folder, seed and processes.
+
+    Parameters
+    ----------
+    doc : str
+        The generator's docstring, whose first line describes it.
+    n_samples : int, optional
+        How many samples by default; without it ``--n-samples`` is not taken.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        To which a generator adds its own arguments.
+    """
+    parser = argparse.ArgumentParser(description=doc.split("\n")[0])
+    if n_samples is not None:
+        parser.add_argument("--n-samples", type=int, default=n_samples)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
+    return parser
 
 
 def refuse_finished(parser, outputs, directory):
