@@ -76,7 +76,7 @@ ENTRIES = {"layer": (LAYER_ENTRIES, DIM), "model": (MODEL_ENTRIES, 3)}
 def floor(points: int, slots: int, repeats: int) -> dict[str, float]:
     r"""Seconds of the products and exponentials that a layer's forward pass cannot do without.
 
-    Each is measured alone, at its best tile size, into memory that is already there.
+    Each is measured alone, at its best tile size and layout, into memory that is already there.
 
     Parameters
     ----------
@@ -86,22 +86,13 @@ def floor(points: int, slots: int, repeats: int) -> dict[str, float]:
     Returns
     -------
     dict
-        Seconds by part: the median at the best tile.
+        Seconds by part: the median at the best tile and layout.
     """
     h, n, k, d = HEADS, points, slots, DIM_HEAD
     x = torch.randn(n, DIM)
     query = torch.randn(h, n, d)  # stands for keys and values as well
-    centroids = torch.randn(h, k, d)
-
-    def product(rows, cols, inner, operands):
-        r"""Products of (h, rows, inner) and (h, inner, cols), where -1 is the tile."""
-
-        def prepare(tile):
-            shape = [h, *(tile if size == -1 else size for size in (rows, cols))]
-            out = torch.empty(shape)
-            return [(*operands(slice(a, a + tile)), out) for a in range(0, n, tile)]
-
-        return prepare, lambda a, b, out: torch.bmm(a, b, out=out)
+    assignment = torch.rand(h, n, k)  # a tile of it is what a pass would hold
+    slots_ = torch.randn(h, k, d)  # centroids, cluster queries or cluster values
 
     def linear(width):
         weight, bias = torch.randn(width, DIM), torch.randn(width)
@@ -113,6 +104,23 @@ def floor(points: int, slots: int, repeats: int) -> dict[str, float]:
 
         return prepare, lambda b, a, w, out: torch.addmm(b, a, w, out=out)
 
+    def product(operands, points_last=False):
+        r"""Products of what ``operands`` gives for the queries and assignments of a tile."""
+        q, c = (t.mT.contiguous().mT if points_last else t for t in (query, assignment))
+
+        def prepare(tile):
+            # The same assignments for each tile: they stay in the cache, as in a real pass.
+            first = (c.mT[..., :tile].contiguous().mT) if points_last else c[:, :tile].contiguous()
+            pairs = [operands(q[:, a : a + tile], first) for a in range(0, n, tile)]
+            out = torch.bmm(*pairs[0])
+            return [(*pair, out) for pair in pairs]
+
+        return prepare, lambda a, b, out: torch.bmm(a, b, out=out)
+
+    def either_way(*operands):
+        r"""As many layouts of the same product as there are."""
+        return [product(o, last) for o in operands for last in (False, True)]
+
     def exponential():
         def prepare(tile):
             logits = torch.randn(h, tile, k)
@@ -120,26 +128,23 @@ def floor(points: int, slots: int, repeats: int) -> dict[str, float]:
 
         return prepare, lambda logits, out: torch.exp(logits, out=out)
 
-    assignment = torch.rand(h, n, k)  # a tile of it is what a pass would hold
-
-    def first(tile):  # the same tile each time: it stays in the cache, as in a real pass
-        return assignment[:, : tile.stop - tile.start].contiguous()
-
-    logits = product(-1, k, d, lambda t: (query[:, t], centroids.mT))
+    logits = either_way(lambda q, c: (q, slots_.mT), lambda q, c: (slots_, q.mT))
+    gather = either_way(lambda q, c: (c.mT, q), lambda q, c: (q.mT, c))
+    spread = either_way(lambda q, c: (c, slots_), lambda q, c: (slots_.mT, c.mT))
     parts = {
-        "project to q, k, v": linear(3 * DIM),
-        "project out": linear(DIM),
+        "project to q, k, v": [linear(3 * DIM)],
+        "project out": [linear(DIM)],
         "cluster: Q W": logits,
-        "cluster: exp": exponential(),
-        "cluster: C'Q": product(k, d, -1, lambda t: (first(t).mT, query[:, t])),
-        "attend: Q K'": product(k, -1, d, lambda t: (centroids, query[:, t].mT)),
-        "attend: exp": exponential(),
-        "attend: A V": product(k, d, -1, lambda t: (first(t).mT, query[:, t])),
+        "cluster: exp": [exponential()],
+        "cluster: C'Q": gather,
+        "attend: Q K'": logits,
+        "attend: exp": [exponential()],
+        "attend: A V": gather,
         "dispatch: Q W": logits,
-        "dispatch: exp": exponential(),
-        "dispatch: C Z": product(-1, d, k, lambda t: (first(t), centroids)),
+        "dispatch: exp": [exponential()],
+        "dispatch: C Z": spread,
     }
-    return {name: _best(*part, n, repeats) for name, part in parts.items()}
+    return {name: min(_best(*way, n, repeats) for way in ways) for name, ways in parts.items()}
 
 
 def _best(prepare, operation, points, repeats):

@@ -33,7 +33,7 @@ from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.losses import relative_l2
 from physicsnemo_cano.training.optimizers import build_optimizer
 
-SIZES = {"n_layers": 4, "n_hidden": 64, "n_head": 4, "mlp_ratio": 2, "slice_num": 32}
+SIZES = {"n_layers": 4, "n_head": 4, "mlp_ratio": 2, "slice_num": 32}
 MODELS = {"cano": CANO, "transolver": Transolver, "flare": FLARE}
 LEARNING_RATES = {"adamw": 1e-3, "muon": 4e-3}
 BATCH = 4
@@ -78,7 +78,9 @@ def grid(n: int, nodes: bool) -> torch.Tensor:
     return torch.stack(torch.meshgrid(x, x, indexing="ij"), -1)
 
 
-def run(variant: str, seed: int, nodes: bool, train, tests, epochs: int, optimizer: str) -> dict:
+def run(
+    variant: str, seed: int, n_hidden: int, nodes: bool, train, tests, epochs: int, optimizer: str
+) -> dict:
     r"""Train one variant and return its row of the table."""
     name, layout, *weighted = variant.split("-")
     torch.manual_seed(seed)
@@ -90,7 +92,7 @@ def run(variant: str, seed: int, nodes: bool, train, tests, epochs: int, optimiz
         model = FNO(1, 1, num_fno_modes=8, padding=0, coord_features=True)
     else:
         extra = {} if name == "cano" else {"use_te": False}
-        model = MODELS[name](1, 1, 2, structured_shape=shape, **SIZES, **extra)
+        model = MODELS[name](1, 1, 2, structured_shape=shape, n_hidden=n_hidden, **SIZES, **extra)
 
     def errors(a, u):
         n, batch = a.shape[-1], len(a)
@@ -137,6 +139,7 @@ def run(variant: str, seed: int, nodes: bool, train, tests, epochs: int, optimiz
         "optimizer": optimizer,
         "seed": seed,
         "epochs": epochs,
+        "n_hidden": n_hidden,
         "n_params": sum(p.numel() for p in model.parameters()),
         "seconds": round(seconds),
         "points_per_axis": " ".join(map(str, tests)),
@@ -156,6 +159,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--optimizer", choices=list(LEARNING_RATES), default="muon")
     parser.add_argument("--epochs", type=int, help="20 (solved) or 15 (public) by default")
+    parser.add_argument("--n-hidden", type=int, default=64, help="features of every model")
     parser.add_argument("--only", nargs="+", help="variants such as cano-grid-weighted")
     args = parser.parse_args()
     load, epochs = {"solved": (load_solved, 20), "public": (load_public, 15)}[args.study]
@@ -170,10 +174,11 @@ def main() -> None:
     for seed in args.seeds:
         for variant in args.only or variants:
             case = {"study": args.study, "variant": variant, "optimizer": args.optimizer}
-            if table.has({**case, "seed": seed, "epochs": epochs}):
+            case |= {"seed": seed, "epochs": epochs, "n_hidden": args.n_hidden}
+            if table.has(case):
                 continue
             nodes = args.study == "solved"
-            found = run(variant, seed, nodes, train, tests, epochs, args.optimizer)
+            found = run(variant, seed, args.n_hidden, nodes, train, tests, epochs, args.optimizer)
             table.add({"study": args.study, **found})
 
 

@@ -23,8 +23,8 @@ from physicsnemo_cano.nn.functional.cluster_attention import (
 from physicsnemo_cano.nn.functional.tiled import tiled_layer
 
 PADDING_MODES = ("replicate", "circular")
-_LARGE = 2**24
-"""Bytes from which the layer runs in tiles on a CPU; below, storing all is as fast or faster."""
+_LARGE = 2**18
+"""Bytes of a sample from which the layer runs in tiles on a CPU; below, storing all is faster."""
 
 
 class ClusterAttention(nn.Module):
@@ -250,13 +250,13 @@ class ClusterAttention(nn.Module):
         return (query @ self.centroids.mT).softmax(-1)
 
     def _in_tiles(self, x):
-        r"""Whether the tiled layer pays: for large inputs on a CPU, unless a compiler plans."""
+        r"""Whether the tiled layer pays: for large samples on a CPU, unless a compiler plans."""
         return (
             not torch.compiler.is_compiling()  # first: then x may have no size yet
             and type(self.to_qkv) is type(self.to_out) is nn.Linear
             and x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
-            and x.nbytes >= _LARGE
+            and x.nbytes >= _LARGE * max(len(x), 1)
             and not ranks.is_spread()
             and not torch.is_autocast_enabled("cpu")
         )

@@ -189,7 +189,7 @@ def test_tiles_change_nothing(shape, monkeypatch):
         return out, *torch.autograd.grad(out.square().sum(), [x, *attention.parameters()])
 
     whole = run()
-    monkeypatch.setattr(tiled, "_TILE", 56)  # 7 points of each sample
+    monkeypatch.setattr(tiled, "_tile_size", lambda heads, clusters: 7)
     monkeypatch.setattr(cluster_attention, "_LARGE", 0)
     for value, expected in zip(run(), whole, strict=True):
         torch.testing.assert_close(value, expected)

@@ -1,23 +1,23 @@
 r"""The whole layer, from features to features, a tile of points at a time in both directions.
 
 What costs time on a CPU is memory: large fresh tensors above all, then everything that leaves the
-cache. So queries, keys, values, assignments and attention exist for one tile of points only and
-are computed again in the backward pass; the layer keeps its input and one number a point and head.
-Needs torch alone.
+cache. So keys, values, assignments and attention exist for one tile of points only and are
+computed again in the backward pass; the layer keeps its input and one number a point and head.
+Within a tile the points are the last axis, (HD, n) and (H, K, n): heads then lie one after the
+other without a copy, and sums over clusters run along whole rows. Needs torch alone.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .cluster_attention import log_weights, mean_query
-
-_TILE = 65536
-"""Assignments of a head in a tile, over the whole batch: its matrices stay in the cache."""
+from .cluster_attention import attention, log_weights, mean_query
 
 
 def tiled_layer(
@@ -55,197 +55,343 @@ def tiled_layer(
         Shape :math:`(B, N, C')`.
     """
     return _TiledLayer.apply(
-        x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights, normalize_queries
+        normalize_queries, x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights
     )[0]
 
 
 class _TiledLayer(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights, normalize):
-        tiles = _Tiles(x, qkv_weight, qkv_bias, centroids, weights)
-        sums, assigned = 0, None
-        for part in tiles.parts:  # eq. 13 and 14, C = exp / total
-            query, w = tiles.query(part), tiles.weight(part)
-            logits = query @ tiles.centroids_t  # (BH, n, K)
-            peak = logits.detach().amax(-1, keepdim=True)
-            exp = logits.sub_(peak).exp_()
-            total = exp.sum(-1, keepdim=True)  # (BH, n, 1)
-            share = total.reciprocal() if w is None else w / total
-            sums = sums + exp.mT @ torch.cat([query * share, share], -1)  # (BH, K, D + 1)
-            if assigned is None:  # not a list: small tensors that stay would scatter the memory
-                assigned = total.new_empty(total.shape[0], x.shape[1], 1)
-            assigned[:, part] = peak + total.log()  # the sum over clusters, (BH, N, 1)
-        sums, masses = sums[..., :-1], sums[..., -1:].contiguous()
-        clusters = mean_query(sums, masses) if normalize else sums
-        clusters = clusters / math.sqrt(clusters.shape[-1])
-
-        clusters_t = clusters.mT.contiguous()
-        peak, total, attended = None, 0, 0
-        for part in tiles.parts:  # eq. 15, the softmax over points growing tile by tile
-            key, value = tiles.key_value(part)
-            logits = tiles.attention_logits(key, clusters_t, part)  # (BH, n, K)
-            higher = logits.detach().amax(-2, keepdim=True)  # (BH, 1, K)
-            if peak is not None:
-                higher = torch.maximum(peak, higher)
-                scale = (peak - higher).exp()
-                total, attended = total * scale, attended * scale.mT
-            exp = logits.sub_(higher).exp_()
-            total = total + exp.sum(-2, keepdim=True)
-            attended = attended + exp.mT @ value
-            peak = higher
-        attended = attended / total.mT  # (BH, K, D)
-        normalizer = peak + total.log()  # (BH, 1, K)
-
-        out = None
-        for part in tiles.parts:  # eq. 16
-            y = tiles.assignment(tiles.query(part), assigned, part) @ attended
-            y = F.linear(tiles.features(y), out_weight, out_bias)
-            if out is None:
-                out = y.new_empty(*x.shape[:-1], y.shape[-1])
-            out[:, part] = y
-        return out, assigned, clusters, masses, attended, normalizer
+    def forward(normalize, x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights):
+        batch, points, _ = x.shape
+        heads, _, dim = centroids.shape
+        width = len(out_weight)
+        # The result's memory holds the queries until the result takes their place, tile by tile.
+        queries = x.new_empty(batch, points * heads * dim)
+        out = queries if width == heads * dim else x.new_empty(batch, points * width)
+        out = out.view(batch, points, width)
+        assigned = x.new_empty(batch, heads, 1, points)
+        summaries = []
+        for b in range(batch):
+            tiles = _Tiles(
+                x[b], qkv_weight, qkv_bias, centroids, None if weights is None else weights[b]
+            )
+            sums, masses = tiles.aggregate(queries[b], assigned[b])
+            clusters = mean_query(sums, masses) if normalize else sums
+            clusters = clusters / math.sqrt(dim)
+            attended, normalizer = tiles.attend(clusters)
+            attended += tiles.value_bias
+            tiles.dispatch(queries[b], assigned[b], attended, out_weight, out_bias, out[b])
+            summaries.append((clusters, masses, attended, normalizer))
+        return out, assigned, *(torch.stack(s) for s in zip(*summaries, strict=True))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        *tensors, ctx.normalize = inputs
+        ctx.normalize, *tensors = inputs
         ctx.save_for_backward(*tensors, *output[1:])
         ctx.mark_non_differentiable(*output[1:])
 
     @staticmethod
     def backward(ctx, grad_out, *_):
-        *inputs, assigned, clusters, masses, attended, normalizer = ctx.saved_tensors
-        x, qkv_weight, qkv_bias, centroids, out_weight, _, weights = inputs
-        if torch.is_grad_enabled():  # to be differentiated again: what depends on x must show it
-            _, *again = _TiledLayer.forward(*inputs, ctx.normalize)
-            assigned, clusters, masses, attended, normalizer = again
-        tiles = _Tiles(x, qkv_weight, qkv_bias, centroids, weights)
+        return None, *_TiledGradient.apply(ctx.normalize, grad_out, *ctx.saved_tensors)
 
-        grad_attended, grad_out_weight = 0, 0
-        for part in tiles.parts:  # eq. 16
-            grad = grad_out[:, part]
-            assignment = tiles.assignment(tiles.query(part), assigned, part)
-            grad_out_weight = grad_out_weight + _outer(grad, tiles.features(assignment @ attended))
-            (grad_y,) = tiles.heads(grad @ out_weight)
-            grad_attended = grad_attended + assignment.mT @ grad_y
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        return _one_by_one(_TiledLayer, info, in_dims, args)
 
-        grad_x = grad_out.new_empty(x.shape)
-        grad_clusters, grad_kv_weight, grad_kv_bias, grad_weights = 0, 0, 0, []
-        shift = (grad_attended * attended).sum(-1, keepdim=True).mT  # (BH, 1, K)
-        clusters_t, grad_attended_t = (t.mT.contiguous() for t in (clusters, grad_attended))
-        for part in tiles.parts:  # eq. 15
-            key, value = tiles.key_value(part)
-            attention = tiles.attention_logits(key, clusters_t, part).sub_(normalizer).exp_()
-            grad_logits = (value @ grad_attended_t).sub_(shift).mul_(attention)  # (BH, n, K)
-            grad_clusters = grad_clusters + grad_logits.mT @ key
-            grad_kv = tiles.features(grad_logits @ clusters, attention @ grad_attended)
-            grad_x[:, part] = grad_kv @ tiles.kv_weight
-            grad_kv_weight = grad_kv_weight + _outer(grad_kv, x[:, part])
-            grad_kv_bias = grad_kv_bias + grad_kv.sum((0, 1))
-            if weights is not None:  # through log w
-                w = weights[:, part]
-                grad_log = tiles.over_heads(grad_logits.sum(-1))  # (B, n)
-                grad_weights.append(torch.where(w > 0, grad_log / w.clamp_min(1e-30), 0))
 
-        dim = clusters.shape[-1]
-        grad_sums, grad_masses = grad_clusters / math.sqrt(dim), torch.zeros_like(masses)
-        if ctx.normalize:
-            grad_sums = grad_sums / masses.clamp_min(1e-30)
-            grad_masses = -(grad_clusters * clusters).sum(-1, keepdim=True) / masses
-            grad_masses = torch.where(masses > 1e-30, grad_masses, 0)  # (BH, K, 1)
-        all_three = torch.cat([attended, grad_sums, grad_masses], -1)  # (BH, K, 2D + 1)
-        all_three_t = all_three.mT.contiguous()
-        grad_centroids, grad_q_weight, grad_q_bias = 0, 0, 0
-        for i, part in enumerate(tiles.parts):  # eq. 13, under eq. 14 and eq. 16
-            query, w = tiles.query(part), tiles.weight(part)
-            (grad_y,) = tiles.heads(grad_out[:, part] @ out_weight)
-            assignment = tiles.assignment(query, assigned, part)  # (BH, n, K)
-            y, grad_query, grad_mass = (assignment @ all_three).split([dim, dim, 1], -1)
-            # The derivative of the sums by w; times w, it is that by the assignment, summed.
-            grad_w = (query * grad_query).sum(-1, keepdim=True) + grad_mass  # (BH, n, 1)
-            if w is None:
-                weighted, mean = [query, torch.ones_like(grad_w)], grad_w
-            else:
-                weighted, mean, grad_query = [w * query, w], w * grad_w, w * grad_query
-                grad_weights[i] = grad_weights[i] + tiles.over_heads(grad_w.squeeze(-1))
-            mean = mean + (y * grad_y).sum(-1, keepdim=True)
-            grad_logits = torch.cat([grad_y, *weighted], -1) @ all_three_t
-            grad_logits.sub_(mean).mul_(assignment)
-            grad_centroids = grad_centroids + grad_logits.mT @ query
-            grad_query = tiles.features(grad_query + grad_logits @ tiles.centroids)
-            grad_x[:, part] += grad_query @ tiles.q_weight
-            grad_q_weight = grad_q_weight + _outer(grad_query, x[:, part])
-            grad_q_bias = grad_q_bias + grad_query.sum((0, 1))
+class _TiledGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(normalize, grad_out, *saved):
+        x, qkv_weight, qkv_bias, centroids, out_weight, _, weights, *saved = saved
+        grad_x = torch.empty_like(x, memory_format=torch.contiguous_format)
+        gradients = [torch.zeros_like(t) for t in (qkv_weight, qkv_bias, centroids, out_weight)]
+        grad_weights = None if weights is None else torch.empty_like(weights)
+        for b in range(len(x)):
+            tiles = _Tiles(
+                x[b], qkv_weight, qkv_bias, centroids, None if weights is None else weights[b]
+            )
+            tiles.backward(
+                normalize,
+                grad_out[b],
+                out_weight,
+                *(s[b] for s in saved),
+                grad_x[b],
+                None if weights is None else grad_weights[b],
+                *gradients,
+            )
+        return grad_x, *gradients, grad_out.sum((0, 1)), grad_weights
 
-        return (
-            grad_x,
-            torch.cat([grad_q_weight, grad_kv_weight]),
-            torch.cat([grad_q_bias, grad_kv_bias]),
-            grad_centroids.unflatten(0, (-1, len(centroids))).sum(0),
-            grad_out_weight,
-            grad_out.sum((0, 1)),
-            None if weights is None else torch.cat(grad_weights, -1),
-            None,
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.normalize, grad_out, *tensors = inputs
+        ctx.save_for_backward(grad_out, *tensors[:7])
+
+    @staticmethod
+    def backward(ctx, *grads):
+        # Rare, so plain: autograd's derivative of the derivative of the layer in a few lines.
+        tensors = [t for t in ctx.saved_tensors if t is not None]
+        grads = tuple(g for g in grads if g is not None)
+
+        def gradient(grad_out, *tensors):
+            return torch.func.vjp(lambda *t: _plain_layer(ctx.normalize, *t), *tensors)[1](grad_out)
+
+        with sdpa_kernel(SDPBackend.MATH):
+            found = torch.func.vjp(gradient, *tensors)[1](grads)
+        nothing = [None] * (len(ctx.needs_input_grad) - 1 - len(found))
+        return None, *found, *nothing
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        return _one_by_one(_TiledGradient, info, in_dims, args)
+
+
+def _plain_layer(normalize, x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights=None):
+    heads = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, len(centroids), -1))
+    y = attention(*heads.permute(2, 0, 3, 1, 4), centroids, weights, normalize)
+    return F.linear(y.transpose(1, 2).flatten(2), out_weight, out_bias)
+
+
+def _one_by_one(function, info, in_dims, args):
+    r"""Vectorise by a loop: whoever runs in tiles is large."""
+    runs = [
+        function.apply(
+            *(a if d is None else a.select(d, i) for a, d in zip(args, in_dims, strict=True))
         )
+        for i in range(info.batch_size)
+    ]
+    outputs = [None if o[0] is None else torch.stack(o) for o in zip(*runs, strict=True)]
+    return tuple(outputs), tuple(None if o is None else 0 for o in outputs)
+
+
+def _tile_size(heads: int, clusters: int) -> int:
+    r"""Points of a tile, so that its assignments stay in the cache and its products are large."""
+    return min(max(2**19 // (heads * clusters), 256), 2048)
+
+
+_LARGEST = 1e25
+"""Sums of exponentials up to this and down to its inverse lose nothing in float32."""
+
+
+def _columns(matrices: Tensor) -> Tensor:
+    r"""The same matrices stored by columns: many products are faster so."""
+    return matrices.mT.contiguous().mT
+
+
+def _in_range(total: Tensor) -> bool:
+    low, high = total.aminmax()
+    return low.item() > 1 / _LARGEST and high.item() < _LARGEST  # false also of NaN
 
 
 class _Tiles:
-    r"""What a tile of points is made into; B and H are one axis of length BH."""
+    r"""The passes over the points of one sample, each from tile to tile."""
 
     def __init__(self, x, qkv_weight, qkv_bias, centroids, weights):
-        self.x, self.weights = x, weights
-        self.n_heads, n_clusters, dim = centroids.shape
-        batch, points, _ = x.shape
-        size = max(1, _TILE // (batch * n_clusters))
-        self.parts = [slice(start, min(start + size, points)) for start in range(0, points, size)]
-        inner = self.n_heads * dim
+        self.centroids = _columns(centroids)
+        self.shape = heads, clusters, dim = centroids.shape
+        self.size = _tile_size(heads, clusters)
+        inner = heads * dim
         self.q_weight, self.kv_weight = qkv_weight.split([inner, 2 * inner])
-        self.q_bias, self.kv_bias = qkv_bias.split([inner, 2 * inner])
-        self.centroids = centroids.expand(batch, -1, -1, -1).flatten(0, 1)  # (BH, K, D)
-        self.centroids_t = self.centroids.mT.contiguous()  # products are faster with it
-        self.log_weights = None
+        # A bias of the keys moves all logits of a cluster alike, and the softmax forgets it.
+        query_bias, _, value_bias = qkv_bias.split(inner)
+        self.query_bias = query_bias[:, None]
+        # A bias of the values moves their mean.
+        self.value_bias = value_bias.view(heads, 1, dim)
+        self.x = self.tiles(x.T)  # each (C, n)
+        self.weights = self.log_weights = itertools.repeat(None)
         if weights is not None:
-            self.log_weights = log_weights(weights, x.dtype).flatten(1).unsqueeze(-1)  # (B, N, 1)
+            self.weights = self.tiles(weights)  # each (n,)
+            self.log_weights = self.tiles(log_weights(weights[None], x.dtype)[0, 0, 0])
+        self.large_logits = False
+        self.scratch = {}
 
-    def query(self, part):
-        return self.heads(F.linear(self.x[:, part], self.q_weight, self.q_bias))[0]
+    def tiles(self, tensor, dim=-1):
+        r"""Views of a tensor, a tile of points each."""
+        return tensor.split(self.size, dim)
 
-    def key_value(self, part):
-        return self.heads(F.linear(self.x[:, part], self.kv_weight, self.kv_bias))
+    def queries(self, kept):
+        r"""Views of the memory where queries are kept, (HD, n) each."""
+        inner = len(self.q_weight)
+        return [tile.view(inner, -1) for tile in kept.split(self.size * inner)]
 
-    def weight(self, part):
-        r"""(BH, n, 1)."""
-        if self.weights is None:
-            return None
-        return self.weights[:, part, None].repeat_interleave(self.n_heads, 0)
+    def place(self, name, *shape):
+        r"""Memory for a part of a tile, the same for all tiles: fresh memory is slow to touch."""
+        key = name, shape
+        if key not in self.scratch:
+            self.scratch[key] = self.centroids.new_empty(shape)
+        return self.scratch[key]
 
-    def assignment(self, query, assigned, part):
-        r"""The softmax over clusters from its known normalizer, (BH, n, K); eq. 13."""
-        return (query @ self.centroids_t).sub_(assigned[:, part]).exp_()
-
-    def attention_logits(self, key, clusters_t, part):
-        r"""(BH, n, K); eq. 15."""
-        logits = key @ clusters_t
-        if self.log_weights is not None:
-            logits += self.log_weights[:, part].repeat_interleave(self.n_heads, 0)
-        return logits
+    def product(self, name, a, b):
+        r"""``a @ b`` in memory of that name."""
+        multiply = torch.mm if a.ndim == 2 else torch.bmm
+        return multiply(a, b, out=self.place(name, *a.shape[:-1], b.shape[-1]))
 
     def heads(self, features):
-        r"""(B, n, m H D) to m times (BH, n, D)."""
-        heads = features.unflatten(-1, (-1, self.n_heads, self.centroids.shape[-1]))
-        return heads.permute(2, 0, 3, 1, 4).flatten(1, 2).contiguous().unbind(0)
+        r"""(HD, n) to (H, D, n), without the copy of other layouts."""
+        heads, _, dim = self.shape
+        return features.view(heads, dim, -1)
 
-    def features(self, *heads):
-        r"""The inverse of :meth:`heads`."""
-        parts = [h.unflatten(0, (-1, self.n_heads)).transpose(1, 2) for h in heads]
-        return torch.stack(parts, 2).flatten(2)
+    def query(self, x, out=None):
+        r"""(H, D, n); eq. 9."""
+        if out is None:
+            out = self.place("query", len(self.q_weight), x.shape[-1])
+        return self.heads(torch.addmm(self.query_bias, self.q_weight, x, out=out))
 
-    def over_heads(self, values):
-        r"""Sum (BH, n) over the heads."""
-        return values.unflatten(0, (-1, self.n_heads)).sum(1)
+    def key_value(self, x):
+        r"""Twice (H, D, n), without their biases; eq. 9."""
+        heads, _, dim = self.shape
+        return self.product("key, value", self.kv_weight, x).view(2, heads, dim, -1).unbind()
 
+    def aggregate(self, kept, assigned):
+        r"""Sums and masses of eq. 14; fills in the queries and ``assigned``."""
+        sums, masses = self._zeros()
+        tiles = zip(self.x, self.queries(kept), self.tiles(assigned), self.weights, strict=False)
+        for x, place, normalizer, w in tiles:
+            query = self.query(x, out=place)
+            assignment = self._assign(query, normalizer)
+            if w is not None:
+                assignment *= w
+            sums.baddbmm_(assignment, query.mT)
+            masses += assignment.sum(-1, keepdim=True)
+        return sums, masses
 
-def _outer(a, b):
-    r"""Sum over all points of ``a bᵀ``."""
-    return a.flatten(0, 1).mT @ b.flatten(0, 1)
+    def _assign(self, query, normalizer):
+        r"""Assignments (H, K, n), and the logarithm of their normalizer (H, 1, n); eq. 13."""
+        if not self.large_logits:  # the largest logit need not be found, nor subtracted
+            exp = self.product("scores", self.centroids, query).exp_()
+            total = exp.sum(1, keepdim=True)
+            if _in_range(total):
+                torch.log(total, out=normalizer)
+                return exp.mul_(total.reciprocal_())
+            self.large_logits = True
+        logits = self.product("scores", self.centroids, query)
+        torch.logsumexp(logits, 1, keepdim=True, out=normalizer)
+        return self.assignment(query, normalizer)
+
+    def assignment(self, query, normalizer):
+        r"""(H, K, n), the normalizer being known; eq. 13."""
+        return self.product("scores", self.centroids, query).sub_(normalizer).exp_()
+
+    def attention_logits(self, clusters, key, log_w):
+        r"""(H, K, n); eq. 15."""
+        logits = self.product("scores", clusters, key)
+        return logits if log_w is None else logits.add_(log_w)
+
+    def attend(self, clusters):
+        r"""Attended values without the bias, and the logarithm of their normalizer; eq. 15."""
+        attended, total = self._zeros()
+        clusters = _columns(clusters)
+        for x, log_w in zip(self.x, self.log_weights, strict=False):
+            key, value = self.key_value(x)
+            exp = self.attention_logits(clusters, key, log_w).exp_()
+            attended.baddbmm_(exp, value.mT)
+            total += exp.sum(-1, keepdim=True)
+            if not total.amax().item() < _LARGEST:
+                break
+        if _in_range(total):
+            return attended / total, total.log()
+
+        normalizer = torch.full_like(total, -torch.inf)
+        for x, log_w in zip(self.x, self.log_weights, strict=False):
+            logits = self.attention_logits(clusters, self.key_value(x)[0], log_w)
+            normalizer = torch.logaddexp(normalizer, logits.logsumexp(-1, keepdim=True))
+        attended.zero_()
+        for x, log_w in zip(self.x, self.log_weights, strict=False):
+            key, value = self.key_value(x)
+            logits = self.attention_logits(clusters, key, log_w)
+            attended.baddbmm_(logits.sub_(normalizer).exp_(), value.mT)
+        return attended, normalizer
+
+    def dispatch(self, kept, assigned, attended, out_weight, out_bias, out):
+        r"""Back to the points, and the output projection, into ``out``; eq. 16."""
+        attended, out_weight = attended.mT.contiguous(), out_weight.T
+        tiles = zip(self.queries(kept), self.tiles(assigned), self.tiles(out, 0), strict=True)
+        for query, normalizer, place in tiles:
+            assignment = self.assignment(self.heads(query), normalizer)
+            y = self.product("y", attended, assignment)
+            torch.addmm(out_bias, y.flatten(0, 1).T, out_weight, out=place)
+
+    def backward(
+        self,
+        normalize,
+        grad_out,
+        out_weight,
+        assigned,
+        clusters,
+        masses,
+        attended,
+        normalizer,
+        grad_x,
+        grad_weights,
+        grad_qkv_weight,
+        grad_qkv_bias,
+        grad_centroids,
+        grad_out_weight,
+    ):
+        r"""Fill in the gradients by x and the weights, and add to those by the parameters."""
+        _, _, dim = self.shape
+        inner = len(self.q_weight)
+        grad_q_weight, grad_kv_weight = grad_qkv_weight.split([inner, 2 * inner])
+        grad_q_bias, _, grad_v_bias = grad_qkv_bias.split(inner)
+        grad_out, assigned = self.tiles(grad_out.T), self.tiles(assigned)
+        grad_x = self.tiles(grad_x, 0)
+        if grad_weights is not None:
+            grad_weights = self.tiles(grad_weights)
+
+        grad_attended, _ = self._zeros()
+        for x, grad, known in zip(self.x, grad_out, assigned, strict=True):  # eq. 16
+            assignment = self.assignment(self.query(x), known)
+            y = self.product("y", attended.mT, assignment).flatten(0, 1)
+            grad_out_weight.addmm_(grad, y.T)
+            grad_y = self.heads(self.product("grad y", out_weight.T, grad))
+            grad_attended.baddbmm_(assignment, grad_y.mT)
+        grad_v_bias += grad_attended.sum(1).flatten()
+
+        grad_clusters, _ = self._zeros()
+        shift = (grad_attended * (attended - self.value_bias)).sum(-1, keepdim=True)  # (H, K, 1)
+        for i, (x, log_w) in enumerate(zip(self.x, self.log_weights, strict=False)):  # eq. 15
+            key, value = self.key_value(x)
+            attention = self.attention_logits(clusters, key, log_w).sub_(normalizer).exp_()
+            grad_logits = self.product("grad scores", grad_attended, value)
+            grad_logits.sub_(shift).mul_(attention)
+            grad_clusters.baddbmm_(grad_logits, key.mT)
+            grad_kv = self.place("grad kv", 2, *key.shape)
+            torch.bmm(clusters.mT, grad_logits, out=grad_kv[0])
+            torch.bmm(grad_attended.mT, attention, out=grad_kv[1])
+            grad_kv = grad_kv.flatten(0, 2)
+            torch.mm(grad_kv.T, self.kv_weight, out=grad_x[i])
+            grad_kv_weight.addmm_(grad_kv, x.T)
+            if grad_weights is not None:  # through log w
+                w = self.weights[i]
+                by_log = grad_logits.sum((0, 1))
+                grad_weights[i].copy_(torch.where(w > 0, by_log / w.clamp_min(1e-30), 0))
+
+        grad_sums = grad_clusters / math.sqrt(dim)
+        if normalize:
+            grad_sums /= masses.clamp_min(1e-30)
+            grad_masses = -(grad_clusters * clusters).sum(-1, keepdim=True) / masses
+            grad_masses = torch.where(masses > 1e-30, grad_masses, 0)  # (H, K, 1)
+        for i, (x, grad, known) in enumerate(zip(self.x, grad_out, assigned, strict=True)):
+            query = self.query(x)  # eq. 13, under eq. 14 and eq. 16
+            assignment = self.assignment(query, known)
+            grad_assignment = self.product("grad scores", grad_sums, query)
+            if normalize:
+                grad_assignment += grad_masses
+            grad_query = self.product("grad query", grad_sums.mT, assignment)
+            if grad_weights is not None:
+                grad_weights[i].add_((assignment * grad_assignment).sum((0, 1)))
+                grad_assignment *= self.weights[i]
+                grad_query *= self.weights[i]
+            grad_y = self.heads(self.product("grad y", out_weight.T, grad))
+            grad_assignment.baddbmm_(attended, grad_y)
+            grad_logits = grad_assignment.mul_(assignment)
+            grad_logits.addcmul_(assignment, grad_logits.sum(1, keepdim=True), value=-1)
+            grad_centroids.baddbmm_(grad_logits, query.mT)
+            grad_query = grad_query.baddbmm_(self.centroids.mT, grad_logits).flatten(0, 1)
+            grad_x[i].addmm_(grad_query.T, self.q_weight)
+            grad_q_weight.addmm_(grad_query, x.T)
+            grad_q_bias += grad_query.sum(-1)
+
+    def _zeros(self):
+        heads, clusters, dim = self.shape
+        new = self.centroids.new_zeros
+        return new(heads, clusters, dim), new(heads, clusters, 1)

@@ -40,10 +40,10 @@ def specification(x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weig
     return F.linear(y.transpose(1, 2).flatten(2), out_weight, out_bias)
 
 
-def tiles_of(points, batch=2, clusters=4):
+def tiles_of(points):
     """Change the module's tile to so many points."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(tiled, "_TILE", points * batch * clusters)
+    patch.setattr(tiled, "_tile_size", lambda heads, clusters: points)
     return patch
 
 
@@ -63,7 +63,7 @@ def test_equals_the_specification_with_gradients(
     tensors = inputs(batch, points, heads=heads, clusters=clusters, weighted=weighted)
     wanted = [t for t in tensors if t is not None]
     upstream = torch.randn(batch, points, 6, dtype=torch.float64)
-    with tiles_of(tile, batch, clusters).context():
+    with tiles_of(tile).context():
         out = tiled.tiled_layer(*tensors, normalize)
         gradients = torch.autograd.grad(out, wanted, upstream)
     expected = specification(*tensors, normalize)
@@ -81,7 +81,7 @@ def test_equals_the_specification_with_gradients(
 @pytest.mark.parametrize("weighted", [True, False])
 def test_gradients_once_and_twice(weighted, normalize):
     tensors = inputs(1, 5, 2, heads=1, dim=2, clusters=2, weighted=weighted)
-    with tiles_of(2, 1, 2).context():
+    with tiles_of(2).context():
 
         def layer(*tensors):
             weights = tensors[6] if weighted else None
@@ -92,13 +92,46 @@ def test_gradients_once_and_twice(weighted, normalize):
         assert torch.autograd.gradgradcheck(layer, wanted, atol=1e-4)
 
 
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("which", ["queries", "keys"])
+@pytest.mark.parametrize("shift", [-200, 200])
+def test_logits_beyond_the_range_of_exponentials(which, shift, weighted, normalize):
+    tensors = inputs(1, 30, dim=3, weighted=weighted)
+    _, qkv_weight, qkv_bias, centroids, *_ = tensors
+    with torch.no_grad():
+        if which == "queries":  # all logits of eq. 13 lie near the shift
+            centroids[..., 0] = 1 + 0.01 * centroids[..., 0]
+            qkv_bias[0] = qkv_bias[3] = shift
+            qkv_weight[6:12] /= abs(shift)
+        else:  # those of eq. 15 lie tens to hundreds from zero, on both sides
+            qkv_weight[6:12] *= shift
+    wanted = [t for t in tensors if t is not None]
+    with tiles_of(7).context():
+        out = tiled.tiled_layer(*tensors, normalize)
+        gradients = torch.autograd.grad(out.square().sum(), wanted)
+    expected = specification(*tensors, normalize)
+    torch.testing.assert_close(out, expected, rtol=1e-9, atol=1e-9)
+    expected = torch.autograd.grad(expected.square().sum(), wanted)
+    for gradient, other in zip(gradients[:6], expected[:6], strict=True):
+        torch.testing.assert_close(gradient, other, rtol=1e-6, atol=1e-6 * other.abs().max())
+    with pytest.MonkeyPatch.context() as patch:  # and it was not by luck
+        patch.setattr(tiled, "_in_range", lambda total: True)
+        patch.setattr(tiled, "_LARGEST", torch.inf)
+        assert not torch.allclose(
+            tiled.tiled_layer(*(t.float() if t is not None else t for t in tensors), normalize),
+            out.float(),
+            rtol=1e-3,
+        )
+
+
 def test_per_sample_gradients():
     x, *parameters, _ = inputs(3, 9, weighted=False)
 
     def loss(parameters, x):
         return tiled.tiled_layer(x.unsqueeze(0), *parameters, None, True).square().sum()
 
-    with tiles_of(4, 1, 4).context():
+    with tiles_of(4).context():
         found = torch.func.vmap(torch.func.grad(loss), (None, 0))(tuple(parameters), x)
         for i in range(3):
             alone = torch.autograd.grad(loss(parameters, x[i]), parameters)
@@ -130,7 +163,7 @@ def test_a_cluster_that_no_point_belongs_to_spoils_nothing(tile):
     with torch.no_grad():
         tensors[3][0, 0] = 1e3 * tensors[3][0, 0]  # far beyond the others, or the reverse
         tensors[0].mul_(30)
-    with tiles_of(tile, 1, 4).context():
+    with tiles_of(tile).context():
         out = tiled.tiled_layer(*tensors, True)
         gradients = torch.autograd.grad(out.sum(), tensors[:-1])
     assert all(t.isfinite().all() for t in (out, *gradients))
@@ -143,7 +176,7 @@ def test_absent_points_influence_nothing(normalize):
         tensors[-1][:, 5:] = 0
     fewer = [tensors[0][:, :5], *tensors[1:-1], tensors[-1][:, :5]]
     upstream = torch.randn(1, 5, 6, dtype=torch.float64)
-    with tiles_of(3, 1).context():
+    with tiles_of(3).context():
         out = tiled.tiled_layer(*tensors, normalize)[:, :5]
         alone = tiled.tiled_layer(*fewer, normalize)
         torch.testing.assert_close(out, alone)
