@@ -147,17 +147,30 @@ def floor(points: int, slots: int, repeats: int) -> dict[str, float]:
     return {name: min(_best(*way, n, repeats) for way in ways) for name, ways in parts.items()}
 
 
+def new_result(points: int, repeats: int) -> float:
+    r"""Seconds to fill a new (N, C) tensor: what any layer pays, and the floor leaves out."""
+    return _median(lambda: torch.empty(points, DIM).zero_(), repeats)
+
+
+def _median(function, repeats):
+    seconds = []
+    for _ in range(repeats + 1):  # the first one warms up
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return sorted(seconds[1:])[repeats // 2]
+
+
 def _best(prepare, operation, points, repeats):
     best = float("inf")
     for tile in (256, 512, 1024, 2048, 4096, 16384, points):
         if points % tile:
             continue
         operands = prepare(tile)
-        seconds = []
-        for _ in range(repeats + 1):
-            start = time.perf_counter()
+
+        def run(operands=operands):
             for arguments in operands:
                 operation(*arguments)
-            seconds.append(time.perf_counter() - start)
-        best = min(best, sorted(seconds[1:])[repeats // 2])
+
+        best = min(best, _median(run, repeats))
     return best

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 import torch
-from entries import ENTRIES, HEADS, LAYERS, OfPoints, floor
+from entries import ENTRIES, HEADS, LAYERS, OfPoints, floor, new_result
 from physicsnemo.models.transolver import Transolver
 from table import Table
 from tqdm import tqdm
@@ -156,7 +156,13 @@ def study_floor(args) -> None:
             times = in_process(measure_time, "layer", "forward", points, slots, args.rounds)
             parts = in_process(floor, points, slots, args.rounds)
             total = sum(parts.values())
-            rows = {**parts, "floor": total, "cano": times["cano"], "flare": times["flare"]}
+            rows = {
+                **parts,
+                "floor": total,
+                "a new result": in_process(new_result, points, args.rounds),
+                "cano": times["cano"],
+                "flare": times["flare"],
+            }
             for part, value in rows.items():
                 table.add(
                     {
