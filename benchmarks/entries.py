@@ -73,104 +73,101 @@ MODEL_ENTRIES: dict[str, Callable[[int], nn.Module]] = {
 ENTRIES = {"layer": (LAYER_ENTRIES, DIM), "model": (MODEL_ENTRIES, 3)}
 
 
-def floor(points: int, slots: int, repeats: int) -> dict[str, float]:
-    r"""Seconds of the products and exponentials that a layer's forward pass cannot do without.
+def floor_parts(points: int, slots: int) -> dict[str, Callable[[], None]]:
+    r"""The products and exponentials that a layer's forward pass cannot do without, each alone.
 
-    Each is measured alone, at its best tile size and layout, into memory that is already there.
+    Each runs in the tile size and layout that are fastest for it, and into memory that is there
+    already but for the layer's result, which no layer can help to allocate.
 
     Parameters
     ----------
-    points, slots, repeats : int
-        N, K_c, and how often each is timed.
+    points, slots : int
+        N and K_c.
 
     Returns
     -------
     dict
-        Seconds by part: the median at the best tile and layout.
+        A function to time by part.
     """
     h, n, k, d = HEADS, points, slots, DIM_HEAD
     x = torch.randn(n, DIM)
     query = torch.randn(h, n, d)  # stands for keys and values as well
     assignment = torch.rand(h, n, k)  # a tile of it is what a pass would hold
-    slots_ = torch.randn(h, k, d)  # centroids, cluster queries or cluster values
+    of_slots = torch.randn(h, k, d)  # centroids, cluster queries or cluster values
 
-    def linear(width):
+    def linear(width, result):
         weight, bias = torch.randn(width, DIM), torch.randn(width)
-        result = torch.empty(n, width)
 
-        def prepare(tile):
-            parts = (slice(a, a + tile) for a in range(0, n, tile))
-            return [(bias, x[part], weight.T, result[part]) for part in parts]
+        def way(tile):
+            def run():
+                for a, out in zip(x.split(tile), result().split(tile), strict=True):
+                    torch.addmm(bias, a, weight.T, out=out)
 
-        return prepare, lambda b, a, w, out: torch.addmm(b, a, w, out=out)
+            return run
 
-    def product(operands, points_last=False):
-        r"""Products of what ``operands`` gives for the queries and assignments of a tile."""
+        return [way]
+
+    def product(operands, points_last):
         q, c = (t.mT.contiguous().mT if points_last else t for t in (query, assignment))
 
-        def prepare(tile):
+        def way(tile):
             # The same assignments for each tile: they stay in the cache, as in a real pass.
-            first = (c.mT[..., :tile].contiguous().mT) if points_last else c[:, :tile].contiguous()
-            pairs = [operands(q[:, a : a + tile], first) for a in range(0, n, tile)]
+            first = c.mT[..., :tile].contiguous().mT if points_last else c[:, :tile].contiguous()
+            pairs = [operands(part, first) for part in q.split(tile, 1)]
             out = torch.bmm(*pairs[0])
-            return [(*pair, out) for pair in pairs]
 
-        return prepare, lambda a, b, out: torch.bmm(a, b, out=out)
+            def run():
+                for pair in pairs:
+                    torch.bmm(*pair, out=out)
 
-    def either_way(*operands):
-        r"""As many layouts of the same product as there are."""
-        return [product(o, last) for o in operands for last in (False, True)]
+            return run
 
-    def exponential():
-        def prepare(tile):
-            logits = torch.randn(h, tile, k)
-            return [(logits, torch.empty_like(logits))] * (n // tile)
+        return way
 
-        return prepare, lambda logits, out: torch.exp(logits, out=out)
+    def products(*operands):
+        return [product(o, points_last) for o in operands for points_last in (False, True)]
 
-    logits = either_way(lambda q, c: (q, slots_.mT), lambda q, c: (slots_, q.mT))
-    gather = either_way(lambda q, c: (c.mT, q), lambda q, c: (q.mT, c))
-    spread = either_way(lambda q, c: (c, slots_), lambda q, c: (slots_.mT, c.mT))
-    parts = {
-        "project to q, k, v": [linear(3 * DIM)],
-        "project out": [linear(DIM)],
+    def exponential(tile):
+        logits = torch.randn(h, tile, k)
+        out = torch.empty_like(logits)
+
+        def run():
+            for _ in range(n // tile):
+                torch.exp(logits, out=out)
+
+        return run
+
+    kept = torch.empty(n, 3 * DIM)
+    logits = _fastest(products(lambda q, c: (q, of_slots.mT), lambda q, c: (of_slots, q.mT)), n)
+    gather = _fastest(products(lambda q, c: (c.mT, q), lambda q, c: (q.mT, c)), n)
+    exp = _fastest([exponential], n)
+    return {
+        "project to q, k, v": _fastest(linear(3 * DIM, lambda: kept), n),
         "cluster: Q W": logits,
-        "cluster: exp": [exponential()],
+        "cluster: exp": exp,
         "cluster: C'Q": gather,
         "attend: Q K'": logits,
-        "attend: exp": [exponential()],
+        "attend: exp": exp,
         "attend: A V": gather,
         "dispatch: Q W": logits,
-        "dispatch: exp": [exponential()],
-        "dispatch: C Z": spread,
+        "dispatch: exp": exp,
+        "dispatch: C Z": _fastest(
+            products(lambda q, c: (c, of_slots), lambda q, c: (of_slots.mT, c.mT)), n
+        ),
+        "project out": _fastest(linear(DIM, lambda: torch.empty(n, DIM)), n),
     }
-    return {name: min(_best(*way, n, repeats) for way in ways) for name, ways in parts.items()}
 
 
-def new_result(points: int, repeats: int) -> float:
-    r"""Seconds to fill a new (N, C) tensor: what any layer pays, and the floor leaves out."""
-    return _median(lambda: torch.empty(points, DIM).zero_(), repeats)
+def _fastest(ways, points):
+    r"""The fastest of some ways to do a thing, each in several tile sizes."""
 
+    def seconds(run):
+        times = []
+        for _ in range(4):
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        return min(times)
 
-def _median(function, repeats):
-    seconds = []
-    for _ in range(repeats + 1):  # the first one warms up
-        start = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - start)
-    return sorted(seconds[1:])[repeats // 2]
-
-
-def _best(prepare, operation, points, repeats):
-    best = float("inf")
-    for tile in (256, 512, 1024, 2048, 4096, 16384, points):
-        if points % tile:
-            continue
-        operands = prepare(tile)
-
-        def run(operands=operands):
-            for arguments in operands:
-                operation(*arguments)
-
-        best = min(best, _median(run, repeats))
-    return best
+    tiles = [tile for tile in (256, 512, 1024, 2048, 4096, 16384, points) if points % tile == 0]
+    return min((way(tile) for way in ways for tile in tiles), key=seconds)

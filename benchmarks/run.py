@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 import torch
-from entries import ENTRIES, HEADS, LAYERS, OfPoints, floor, new_result
+from entries import ENTRIES, HEADS, LAYER_ENTRIES, LAYERS, OfPoints, floor_parts
 from physicsnemo.models.transolver import Transolver
 from table import Table
 from tqdm import tqdm
@@ -96,6 +96,13 @@ def measure_time(kind: str, which: str, points: int, slots: int, rounds: int) ->
     return seconds({e: make_pass(kind, e, which, points, slots) for e in names}, rounds)
 
 
+def measure_floor(points: int, slots: int, rounds: int) -> dict:
+    r"""Median seconds by part of the floor, and of whole forward passes in turn with them."""
+    layers = {e: make_pass("layer", e, "forward", points, slots) for e in ("cano", "flare")}
+    with torch.no_grad():
+        return seconds({**floor_parts(points, slots), **layers}, rounds)
+
+
 def measure_memory(kind: str, entry: str, which: str, points: int, slots: int) -> int | None:
     r"""Peak bytes of one entry."""
     make_pass(kind, entry, which, 1024, slots)()  # what libraries set up at their first call
@@ -149,28 +156,20 @@ def study(kind: str, args) -> None:
 
 
 def study_floor(args) -> None:
-    r"""The parts of the floor, and the layer's forward pass beside them."""
+    r"""The parts of the floor, and whole layers in turn with them."""
     table = Table(args.out or RESULTS / "floor.csv")
     for points in args.points:
         for slots in args.slots:
-            times = in_process(measure_time, "layer", "forward", points, slots, args.rounds)
-            parts = in_process(floor, points, slots, args.rounds)
-            total = sum(parts.values())
-            rows = {
-                **parts,
-                "floor": total,
-                "a new result": in_process(new_result, points, args.rounds),
-                "cano": times["cano"],
-                "flare": times["flare"],
-            }
-            for part, value in rows.items():
+            times = in_process(measure_floor, points, slots, args.rounds)
+            floor = sum(t for part, t in times.items() if part not in LAYER_ENTRIES)
+            for part, value in {**times, "floor": floor}.items():
                 table.add(
                     {
                         "points": points,
                         "slots": slots,
                         "part": part,
                         "milliseconds": round(1e3 * value, 2),
-                        "of_floor": round(value / total, 3),
+                        "of_floor": round(value / floor, 3),
                     }
                 )
 

@@ -280,12 +280,12 @@ class _Tiles:
         r"""Attended values without the bias, and the logarithm of their normalizer; eq. 15."""
         attended, total = self._zeros()
         clusters = _columns(clusters)
-        for x, log_w in zip(self.x, self.log_weights, strict=False):
+        for i, (x, log_w) in enumerate(zip(self.x, self.log_weights, strict=False)):
             key, value = self.key_value(x)
             exp = self.attention_logits(clusters, key, log_w).exp_()
             attended.baddbmm_(exp, value.mT)
             total += exp.sum(-1, keepdim=True)
-            if not total.amax().item() < _LARGEST:
+            if i == 0 and not _in_range(total):
                 break
         if _in_range(total):
             return attended / total, total.log()
@@ -306,8 +306,11 @@ class _Tiles:
         attended, out_weight = attended.mT.contiguous(), out_weight.T
         tiles = zip(self.queries(kept), self.tiles(assigned), self.tiles(out, 0), strict=True)
         for query, normalizer, place in tiles:
-            assignment = self.assignment(self.heads(query), normalizer)
-            y = self.product("y", attended, assignment)
+            scores = self.product("scores", self.centroids, self.heads(query))
+            if self.large_logits:
+                y = self.product("y", attended, scores.sub_(normalizer).exp_())
+            else:  # divided afterwards, there being fewer values than scores
+                y = self.product("y", attended, scores.exp_()).mul_(normalizer.neg().exp_())
             torch.addmm(out_bias, y.flatten(0, 1).T, out_weight, out=place)
 
     def backward(
