@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from physicsnemo.domain_parallel import ShardTensor
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
 from torch.func import functional_call
 
 from physicsnemo_cano.nn.functional import ranks
@@ -47,9 +48,15 @@ def forward_on_shards(
     Raises
     ------
     ValueError
-        If the inputs are cut otherwise, a process has no points, or an input is not as the
-        model's forward pass expects.
+        If the inputs are cut otherwise, a process has no points, an input is not as the model's
+        forward pass expects, or parameters are sharded.
     """
+    # FSDP would gather a block's parameters later, past those whose gradients are summed here.
+    if any(isinstance(parameter, DTensor) for parameter in model.parameters()):
+        raise ValueError(
+            "CANO expects whole parameters where its inputs are sharded, got DTensors: apply "
+            "fully_shard to the model alone, not to its blocks"
+        )
     inputs = {"fx": fx, "embedding": embedding, "mask": mask, "weights": weights, "time": time}
     inputs = {name: tensor for name, tensor in inputs.items() if tensor is not None}
     one_token = embedding is not None and math.prod(fx.shape[1:-1]) == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from physicsnemo.domain_parallel import ShardTensor, register_custom_ops, sync_module_over_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard
 from torch.nn.parallel import DistributedDataParallel
 
@@ -80,7 +81,7 @@ def learn(net, data):
 
 
 def whole(tensor):
-    return tensor.full_tensor() if isinstance(tensor, ShardTensor) else tensor
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def difference(found, expected):
@@ -126,15 +127,15 @@ def traffic(mesh, data, sizes, **arguments):
     return {"forward": forward.bytes, "backward": backward.bytes, "n_parameters": n_parameters}
 
 
-def both_together(mesh):
-    """Two samples, each over two ranks, under DDP over the samples."""
+def both_together(mesh, parallelize):
+    """Two samples, each over two ranks, under DDP or FSDP over the samples."""
     data = inputs(21, batch=2, padded=4, weights=True)
     _, _, expected, _ = learn(model(), data)
     net = model()
     if mesh["domain"].get_local_rank() or mesh["data"].get_local_rank():
         torch.nn.init.zeros_(net.decoder[1].weight)  # to be overwritten by rank 0's
     sync_module_over_mesh(net, mesh["domain"])
-    parallel = DistributedDataParallel(net, process_group=mesh["data"].get_group())
+    parallel = parallelize(net, mesh["data"])
     i = mesh["data"].get_local_rank()
     own = {name: tensor[i : i + 1] for name, tensor in data.items()}
     own = cut(own, mesh["domain"], (13, 8))
@@ -142,6 +143,30 @@ def both_together(mesh):
     loss = ((parallel(**own) - target) ** 2).sum() / target.numel()
     loss.backward()
     return {n: difference(p.grad, expected[n]) for n, p in net.named_parameters()}
+
+
+def ddp(net, mesh):
+    return DistributedDataParallel(net, process_group=mesh.get_group())
+
+
+def fsdp(net, mesh):
+    sync_module_over_mesh(net, mesh)  # DDP does so by itself
+    return fully_shard(net, mesh=mesh)
+
+
+def fsdp_of_blocks(net, mesh):
+    for block in net.blocks:
+        fully_shard(block, mesh=mesh)
+    return fsdp(net, mesh)
+
+
+def blocks_refused(mesh):
+    """What is said to parameters that are gathered too late, on every rank."""
+    try:
+        both_together(mesh, fsdp_of_blocks)
+    except ValueError as error:
+        return str(error)
+    return "nothing"
 
 
 def equal_cases(mesh):
@@ -226,7 +251,8 @@ def main():
         "refused": refused_cases(two),
     }
     results = {what: {name: run() for name, run in cases} for what, cases in plan.items()}
-    results["both"] = both_together(square)
+    results["both"] = {f.__name__: both_together(square, f) for f in (ddp, fsdp)}
+    results["refused"]["sharded blocks"] = blocks_refused(square)
     Path(sys.argv[1], f"{dist.get_rank()}.json").write_text(json.dumps(results))
 
 

@@ -42,10 +42,12 @@ def test_results_equal_those_of_one_process(ranks, processes):
                 assert difference < 1e-12, (name, what)
 
 
-def test_data_and_domain_parallel_together(ranks):
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_data_and_domain_parallel_together(ranks, parallel):
     for found in ranks:
-        assert len(found["both"]) == 34  # parameters
-        assert max(found["both"].values()) < 1e-12
+        differences = found["both"][parallel]
+        assert len(differences) == 34  # parameters
+        assert max(differences.values()) < 1e-12
 
 
 @pytest.mark.parametrize("n", [40, 4000])
@@ -87,6 +89,7 @@ def test_convolutions_exchange_only_lines_at_the_cuts(ranks, n):
         ("no points", "at least one point, got (23, 0)"),
         ("broken lines", "whole lines of 6 points, got (31, 17)"),
         ("too thin", "reaches 2 points needs as many on every process"),
+        ("sharded blocks", "apply fully_shard to the model alone"),
     ],
 )
 def test_wrong_calls_are_refused_on_every_rank(ranks, case, message):
