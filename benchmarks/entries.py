@@ -67,6 +67,7 @@ LAYER_ENTRIES: dict[str, Callable[[int], nn.Module]] = {
 }
 MODEL_ENTRIES: dict[str, Callable[[int], nn.Module]] = {
     "cano": lambda slots: OfPoints(CANO, slots),
+    "cano_in_chunks": lambda slots: OfPoints(CANO, slots, chunk_size=4096),
     "transolver": lambda slots: OfPoints(Transolver, slots, use_te=False),
     "flare": lambda slots: OfPoints(FLARE, slots, use_te=False),
 }
