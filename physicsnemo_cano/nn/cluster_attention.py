@@ -253,7 +253,9 @@ class ClusterAttention(nn.Module):
         r"""Whether the tiled layer pays: for large samples on a CPU, unless a compiler plans."""
         return (
             not torch.compiler.is_compiling()  # first: then x may have no size yet
-            and type(self.to_qkv) is type(self.to_out) is nn.Linear
+            and not torch.jit.is_tracing()
+            and _is_two_tensors(self.to_qkv)
+            and _is_two_tensors(self.to_out)
             and x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
             and x.nbytes >= _LARGE * max(len(x), 1)
@@ -265,9 +267,9 @@ class ClusterAttention(nn.Module):
         r"""Some of queries, keys and values (eq. 9), each (B, H, N, D)."""
         inner = self.heads * self.centroids.shape[-1]
         rows = slice(start * inner, stop * inner)
-        if type(self.to_qkv) is nn.Linear:
+        if _is_two_tensors(self.to_qkv):
             projected = F.linear(x, self.to_qkv.weight[rows], self.to_qkv.bias[rows])
-        else:  # an adapter has taken its place
+        else:  # an adapter has taken its place, or a hook expects the call
             projected = self.to_qkv(x)[..., rows]
         heads = projected.unflatten(-1, (stop - start, self.heads, -1))  # (B, N, 3, H, D)
         # Contiguous heads: every pass over the points then streams through memory.
@@ -275,6 +277,12 @@ class ClusterAttention(nn.Module):
 
     def _output(self, attended):
         return self.dropout(self.to_out(attended.transpose(1, 2).flatten(2)))
+
+
+def _is_two_tensors(layer: nn.Module) -> bool:
+    r"""Whether a layer is its weight and bias alone: no adapter, no hook, as pruning is one."""
+    hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+    return type(layer) is nn.Linear and not any(getattr(layer, name) for name in hooks)
 
 
 class GridConvolution(nn.Module):

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch.nn.functional import conv2d, pad
+from torch.nn.utils import prune
 
 from physicsnemo_cano import ClusterAttention
 from physicsnemo_cano.nn import cluster_attention
@@ -193,3 +194,27 @@ def test_tiles_change_nothing(shape, monkeypatch):
     monkeypatch.setattr(cluster_attention, "_LARGE", 0)
     for value, expected in zip(run(), whole, strict=True):
         torch.testing.assert_close(value, expected)
+
+
+@pytest.mark.parametrize("large", [0, 2**60])
+@pytest.mark.parametrize("name", ["to_qkv", "to_out"])
+def test_hooks_on_the_projections_run_as_does_pruning(name, large, monkeypatch):
+    monkeypatch.setattr(cluster_attention, "_LARGE", large)
+    attention, x = layer(), torch.randn(1, 9, 6, dtype=torch.float64)
+    expected, calls = attention(x), []
+    getattr(attention, name).register_forward_hook(lambda *_: calls.append(1))
+    torch.testing.assert_close(attention(x), expected)
+    assert calls
+
+    attention = layer()
+    prune.random_unstructured(getattr(attention, name), "weight", 0.5)
+    for _ in range(2):  # a weight made once for all has no graph left the second time
+        attention(x).sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore")  # of the tracer: deprecated, constants
+def test_a_traced_layer_is_not_in_tiles(monkeypatch):
+    monkeypatch.setattr(cluster_attention, "_LARGE", 0)
+    attention, x = layer().requires_grad_(False), torch.randn(2, 1, 9, 6, dtype=torch.float64)
+    traced = torch.jit.trace(attention, x[0])
+    torch.testing.assert_close(traced(x[1]), attention(x[1]))

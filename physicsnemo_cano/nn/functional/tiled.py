@@ -66,23 +66,23 @@ class _TiledLayer(torch.autograd.Function):
         heads, _, dim = centroids.shape
         width = len(out_weight)
         # The result's memory holds the queries until the result takes their place, tile by tile.
-        queries = x.new_empty(batch, points * heads * dim)
-        out = queries if width == heads * dim else x.new_empty(batch, points * width)
-        out = out.view(batch, points, width)
-        assigned = x.new_empty(batch, heads, 1, points)
+        out = x.new_empty(batch, points, width)  # no view, which could not be changed in place
+        kept = out if width == heads * dim else x.new_empty(batch, points, heads * dim)
+        queries = kept.view(batch, points * heads * dim)
+        point_norms = x.new_empty(batch, heads, 1, points)
         summaries = []
         for b in range(batch):
             tiles = _Tiles(
                 x[b], qkv_weight, qkv_bias, centroids, None if weights is None else weights[b]
             )
-            sums, masses = tiles.aggregate(queries[b], assigned[b])
+            sums, masses = tiles.aggregate(queries[b], point_norms[b])
             clusters = mean_query(sums, masses) if normalize else sums
             clusters = clusters / math.sqrt(dim)
-            attended, normalizer = tiles.attend(clusters)
+            attended, cluster_norms = tiles.attend(clusters)
             attended += tiles.value_bias
-            tiles.dispatch(queries[b], assigned[b], attended, out_weight, out_bias, out[b])
-            summaries.append((clusters, masses, attended, normalizer))
-        return out, assigned, *(torch.stack(s) for s in zip(*summaries, strict=True))
+            tiles.dispatch(queries[b], point_norms[b], attended, out_weight, out_bias, out[b])
+            summaries.append((clusters, masses, attended, cluster_norms))
+        return out, point_norms, *(torch.stack(s) for s in zip(*summaries, strict=True))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -92,7 +92,9 @@ class _TiledLayer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_out, *_):
-        return None, *_TiledGradient.apply(ctx.normalize, grad_out, *ctx.saved_tensors)
+        *_, by_weights = ctx.needs_input_grad
+        gradients = _TiledGradient.apply(ctx.normalize, by_weights, grad_out, *ctx.saved_tensors)
+        return None, *gradients
 
     @staticmethod
     def vmap(info, in_dims, *args):
@@ -101,11 +103,11 @@ class _TiledLayer(torch.autograd.Function):
 
 class _TiledGradient(torch.autograd.Function):
     @staticmethod
-    def forward(normalize, grad_out, *saved):
+    def forward(normalize, by_weights, grad_out, *saved):
         x, qkv_weight, qkv_bias, centroids, out_weight, _, weights, *saved = saved
         grad_x = torch.empty_like(x, memory_format=torch.contiguous_format)
         gradients = [torch.zeros_like(t) for t in (qkv_weight, qkv_bias, centroids, out_weight)]
-        grad_weights = None if weights is None else torch.empty_like(weights)
+        grad_weights = torch.empty_like(weights) if by_weights else None
         for b in range(len(x)):
             tiles = _Tiles(
                 x[b], qkv_weight, qkv_bias, centroids, None if weights is None else weights[b]
@@ -116,14 +118,14 @@ class _TiledGradient(torch.autograd.Function):
                 out_weight,
                 *(s[b] for s in saved),
                 grad_x[b],
-                None if weights is None else grad_weights[b],
+                grad_weights[b] if by_weights else None,
                 *gradients,
             )
         return grad_x, *gradients, grad_out.sum((0, 1)), grad_weights
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.normalize, grad_out, *tensors = inputs
+        ctx.normalize, _, grad_out, *tensors = inputs
         ctx.save_for_backward(grad_out, *tensors[:7])
 
     @staticmethod
@@ -133,12 +135,13 @@ class _TiledGradient(torch.autograd.Function):
         grads = tuple(g for g in grads if g is not None)
 
         def gradient(grad_out, *tensors):
-            return torch.func.vjp(lambda *t: _plain_layer(ctx.normalize, *t), *tensors)[1](grad_out)
+            _, pull_back = torch.func.vjp(lambda *t: _plain_layer(ctx.normalize, *t), *tensors)
+            return pull_back(grad_out)[: len(grads)]  # without that by the weights if not wanted
 
         with sdpa_kernel(SDPBackend.MATH):
             found = torch.func.vjp(gradient, *tensors)[1](grads)
-        nothing = [None] * (len(ctx.needs_input_grad) - 1 - len(found))
-        return None, *found, *nothing
+        nothing = [None] * (len(ctx.needs_input_grad) - 2 - len(found))
+        return None, None, *found, *nothing
 
     @staticmethod
     def vmap(info, in_dims, *args):
@@ -168,8 +171,9 @@ def _tile_size(heads: int, clusters: int) -> int:
     return min(max(2**19 // (heads * clusters), 256), 2048)
 
 
-_LARGEST = 1e25
-"""Sums of exponentials up to this and down to its inverse lose nothing in float32."""
+_LARGEST = 1e12
+"""Sums of exponentials up to this and down to its inverse lose nothing in float32, and are far
+above the exponentials that :meth:`_Tiles.exp` raises."""
 
 
 def _columns(matrices: Tensor) -> Tensor:
@@ -183,7 +187,11 @@ def _in_range(total: Tensor) -> bool:
 
 
 class _Tiles:
-    r"""The passes over the points of one sample, each from tile to tile."""
+    r"""The passes over the points of one sample, each from tile to tile.
+
+    Of both softmaxes the logarithm of the normalizer is kept: ``point_norms`` (H, 1, N) of the
+    assignments, of eq. 13, and ``cluster_norms`` (H, K, 1) of the attention, of eq. 15.
+    """
 
     def __init__(self, x, qkv_weight, qkv_bias, centroids, weights):
         self.centroids = _columns(centroids)
@@ -202,6 +210,8 @@ class _Tiles:
             self.weights = self.tiles(weights)  # each (n,)
             self.log_weights = self.tiles(log_weights(weights[None], x.dtype)[0, 0, 0])
         self.large_logits = False
+        self.raised, self.turns = False, itertools.count()
+        self.lowest = 0.7 * math.log(torch.finfo(x.dtype).tiny)
         self.scratch = {}
 
     def tiles(self, tensor, dim=-1):
@@ -241,35 +251,54 @@ class _Tiles:
         heads, _, dim = self.shape
         return self.product("key, value", self.kv_weight, x).view(2, heads, dim, -1).unbind()
 
-    def aggregate(self, kept, assigned):
-        r"""Sums and masses of eq. 14; fills in the queries and ``assigned``."""
+    def exp(self, logits):
+        r"""Exponentials in place, those next to nothing raised to ``exp(lowest)``.
+
+        MKL takes up to a hundred times as long where an exponential underflows, and so do products
+        with denormal numbers. It is a matter of time alone, so a look now and then will do, at the
+        last points of a tile, padding being there.
+        """
+        turn = next(self.turns)
+        if not self.raised and (turn < 8 or turn % 8 == 0):
+            some = logits.shape[-1] // 16 + 1
+            self.raised = logits[..., -some:].amin().item() < self.lowest
+        if self.raised:
+            logits.clamp_min_(self.lowest)
+        return logits.exp_()
+
+    def aggregate(self, kept, point_norms):
+        r"""Sums and masses of eq. 14; fills in the queries and ``point_norms``."""
         sums, masses = self._zeros()
-        tiles = zip(self.x, self.queries(kept), self.tiles(assigned), self.weights, strict=False)
-        for x, place, normalizer, w in tiles:
+        tiles = zip(self.x, self.queries(kept), self.tiles(point_norms), self.weights, strict=False)
+        for x, place, norms, w in tiles:
             query = self.query(x, out=place)
-            assignment = self._assign(query, normalizer)
+            assignment = self._assign(query, norms)
             if w is not None:
                 assignment *= w
             sums.baddbmm_(assignment, query.mT)
             masses += assignment.sum(-1, keepdim=True)
         return sums, masses
 
-    def _assign(self, query, normalizer):
-        r"""Assignments (H, K, n), and the logarithm of their normalizer (H, 1, n); eq. 13."""
+    def _assign(self, query, norms):
+        r"""Assignments (H, K, n); fills in their ``norms``; eq. 13."""
+        scores = self.product("scores", self.centroids, query)
         if not self.large_logits:  # the largest logit need not be found, nor subtracted
-            exp = self.product("scores", self.centroids, query).exp_()
+            exp = self.exp(scores)
             total = exp.sum(1, keepdim=True)
             if _in_range(total):
-                torch.log(total, out=normalizer)
+                torch.log(total, out=norms)
                 return exp.mul_(total.reciprocal_())
             self.large_logits = True
-        logits = self.product("scores", self.centroids, query)
-        torch.logsumexp(logits, 1, keepdim=True, out=normalizer)
-        return self.assignment(query, normalizer)
+            scores = self.product("scores", self.centroids, query)
+        peak = scores.amax(1, keepdim=True)
+        exp = self.exp(scores.sub_(peak))
+        total = exp.sum(1, keepdim=True)
+        torch.add(total.log(), peak, out=norms)
+        return exp.mul_(total.reciprocal_())
 
-    def assignment(self, query, normalizer):
-        r"""(H, K, n), the normalizer being known; eq. 13."""
-        return self.product("scores", self.centroids, query).sub_(normalizer).exp_()
+    def assignment(self, query, norms):
+        r"""(H, K, n), the norms being known; eq. 13."""
+        return self.exp(self.product("scores", self.centroids, query).sub_(norms))
 
     def attention_logits(self, clusters, key, log_w):
         r"""(H, K, n); eq. 15."""
@@ -277,40 +306,42 @@ class _Tiles:
         return logits if log_w is None else logits.add_(log_w)
 
     def attend(self, clusters):
-        r"""Attended values without the bias, and the logarithm of their normalizer; eq. 15."""
-        attended, total = self._zeros()
+        r"""Attended values without the bias, and ``cluster_norms``; eq. 15."""
         clusters = _columns(clusters)
+        attended, total = self._zeros()
         for i, (x, log_w) in enumerate(zip(self.x, self.log_weights, strict=False)):
             key, value = self.key_value(x)
-            exp = self.attention_logits(clusters, key, log_w).exp_()
+            exp = self.exp(self.attention_logits(clusters, key, log_w))
             attended.baddbmm_(exp, value.mT)
             total += exp.sum(-1, keepdim=True)
-            if i == 0 and not _in_range(total):
+            if i % 8 == 0 and not _in_range(total):
                 break
         if _in_range(total):
             return attended / total, total.log()
 
-        normalizer = torch.full_like(total, -torch.inf)
-        for x, log_w in zip(self.x, self.log_weights, strict=False):
-            logits = self.attention_logits(clusters, self.key_value(x)[0], log_w)
-            normalizer = torch.logaddexp(normalizer, logits.logsumexp(-1, keepdim=True))
-        attended.zero_()
+        # Once more, less the largest logit so far.
+        attended, total = self._zeros()
+        peak = torch.full_like(total, -torch.inf)
         for x, log_w in zip(self.x, self.log_weights, strict=False):
             key, value = self.key_value(x)
             logits = self.attention_logits(clusters, key, log_w)
-            attended.baddbmm_(logits.sub_(normalizer).exp_(), value.mT)
-        return attended, normalizer
+            before, peak = peak, torch.maximum(peak, logits.amax(-1, keepdim=True))
+            exp = self.exp(logits.sub_(peak))
+            shrink = (before - peak).exp_()
+            attended.mul_(shrink).baddbmm_(exp, value.mT)
+            total.mul_(shrink).add_(exp.sum(-1, keepdim=True))
+        return attended / total, total.log() + peak
 
-    def dispatch(self, kept, assigned, attended, out_weight, out_bias, out):
+    def dispatch(self, kept, point_norms, attended, out_weight, out_bias, out):
         r"""Back to the points, and the output projection, into ``out``; eq. 16."""
         attended, out_weight = attended.mT.contiguous(), out_weight.T
-        tiles = zip(self.queries(kept), self.tiles(assigned), self.tiles(out, 0), strict=True)
-        for query, normalizer, place in tiles:
+        tiles = zip(self.queries(kept), self.tiles(point_norms), self.tiles(out, 0), strict=True)
+        for query, norms, place in tiles:
             scores = self.product("scores", self.centroids, self.heads(query))
             if self.large_logits:
-                y = self.product("y", attended, scores.sub_(normalizer).exp_())
+                y = self.product("y", attended, self.exp(scores.sub_(norms)))
             else:  # divided afterwards, there being fewer values than scores
-                y = self.product("y", attended, scores.exp_()).mul_(normalizer.neg().exp_())
+                y = self.product("y", attended, self.exp(scores)).mul_(norms.neg().exp_())
             torch.addmm(out_bias, y.flatten(0, 1).T, out_weight, out=place)
 
     def backward(
@@ -318,11 +349,11 @@ class _Tiles:
         normalize,
         grad_out,
         out_weight,
-        assigned,
+        point_norms,
         clusters,
         masses,
         attended,
-        normalizer,
+        cluster_norms,
         grad_x,
         grad_weights,
         grad_qkv_weight,
@@ -335,14 +366,14 @@ class _Tiles:
         inner = len(self.q_weight)
         grad_q_weight, grad_kv_weight = grad_qkv_weight.split([inner, 2 * inner])
         grad_q_bias, _, grad_v_bias = grad_qkv_bias.split(inner)
-        grad_out, assigned = self.tiles(grad_out.T), self.tiles(assigned)
+        grad_out, point_norms = self.tiles(grad_out.T), self.tiles(point_norms)
         grad_x = self.tiles(grad_x, 0)
         if grad_weights is not None:
             grad_weights = self.tiles(grad_weights)
 
         grad_attended, _ = self._zeros()
-        for x, grad, known in zip(self.x, grad_out, assigned, strict=True):  # eq. 16
-            assignment = self.assignment(self.query(x), known)
+        for x, grad, norms in zip(self.x, grad_out, point_norms, strict=True):  # eq. 16
+            assignment = self.assignment(self.query(x), norms)
             y = self.product("y", attended.mT, assignment).flatten(0, 1)
             grad_out_weight.addmm_(grad, y.T)
             grad_y = self.heads(self.product("grad y", out_weight.T, grad))
@@ -353,13 +384,14 @@ class _Tiles:
         shift = (grad_attended * (attended - self.value_bias)).sum(-1, keepdim=True)  # (H, K, 1)
         for i, (x, log_w) in enumerate(zip(self.x, self.log_weights, strict=False)):  # eq. 15
             key, value = self.key_value(x)
-            attention = self.attention_logits(clusters, key, log_w).sub_(normalizer).exp_()
+            logits = self.attention_logits(clusters, key, log_w)
+            attention_weights = self.exp(logits.sub_(cluster_norms))
             grad_logits = self.product("grad scores", grad_attended, value)
-            grad_logits.sub_(shift).mul_(attention)
+            grad_logits.sub_(shift).mul_(attention_weights)
             grad_clusters.baddbmm_(grad_logits, key.mT)
             grad_kv = self.place("grad kv", 2, *key.shape)
             torch.bmm(clusters.mT, grad_logits, out=grad_kv[0])
-            torch.bmm(grad_attended.mT, attention, out=grad_kv[1])
+            torch.bmm(grad_attended.mT, attention_weights, out=grad_kv[1])
             grad_kv = grad_kv.flatten(0, 2)
             torch.mm(grad_kv.T, self.kv_weight, out=grad_x[i])
             grad_kv_weight.addmm_(grad_kv, x.T)
@@ -373,17 +405,19 @@ class _Tiles:
             grad_sums /= masses.clamp_min(1e-30)
             grad_masses = -(grad_clusters * clusters).sum(-1, keepdim=True) / masses
             grad_masses = torch.where(masses > 1e-30, grad_masses, 0)  # (H, K, 1)
-        for i, (x, grad, known) in enumerate(zip(self.x, grad_out, assigned, strict=True)):
+        tiles = zip(self.x, grad_out, point_norms, self.weights, strict=False)
+        for i, (x, grad, norms, w) in enumerate(tiles):
             query = self.query(x)  # eq. 13, under eq. 14 and eq. 16
-            assignment = self.assignment(query, known)
+            assignment = self.assignment(query, norms)
             grad_assignment = self.product("grad scores", grad_sums, query)
             if normalize:
                 grad_assignment += grad_masses
             grad_query = self.product("grad query", grad_sums.mT, assignment)
             if grad_weights is not None:
                 grad_weights[i].add_((assignment * grad_assignment).sum((0, 1)))
-                grad_assignment *= self.weights[i]
-                grad_query *= self.weights[i]
+            if w is not None:
+                grad_assignment *= w
+                grad_query *= w
             grad_y = self.heads(self.product("grad y", out_weight.T, grad))
             grad_assignment.baddbmm_(attended, grad_y)
             grad_logits = grad_assignment.mul_(assignment)

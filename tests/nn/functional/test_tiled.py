@@ -1,5 +1,7 @@
 """The tiled layer against the specification between two linear maps."""
 
+import time
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -78,16 +80,17 @@ def test_equals_the_specification_with_gradients(
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_gradients_once_and_twice(weighted, normalize):
-    tensors = inputs(1, 5, 2, heads=1, dim=2, clusters=2, weighted=weighted)
+@pytest.mark.parametrize("weights", ["wanted", "fixed", None])
+def test_gradients_once_and_twice(weights, normalize):
+    tensors = inputs(1, 5, 2, heads=1, dim=2, clusters=2, weighted=weights is not None)
+    if weights == "fixed":
+        tensors[6].requires_grad_(False)
     with tiles_of(2).context():
 
-        def layer(*tensors):
-            weights = tensors[6] if weighted else None
-            return tiled.tiled_layer(*tensors[:6], weights, normalize)
+        def layer(*wanted):
+            return tiled.tiled_layer(*wanted, *tensors[len(wanted) :], normalize)
 
-        wanted = [t for t in tensors if t is not None]
+        wanted = [t for t in tensors if t is not None and t.requires_grad]
         assert torch.autograd.gradcheck(layer, wanted)
         assert torch.autograd.gradgradcheck(layer, wanted, atol=1e-4)
 
@@ -123,6 +126,73 @@ def test_logits_beyond_the_range_of_exponentials(which, shift, weighted, normali
             out.float(),
             rtol=1e-3,
         )
+
+
+@pytest.mark.parametrize("which", ["queries", "keys"])
+@pytest.mark.parametrize("lowest", [20, 26, 30, 57])
+def test_single_precision_where_most_exponentials_are_next_to_nothing(lowest, which):
+    """One logit near ``-lowest``, all others hundreds below: each softmax is nearly one-hot."""
+    tensors = inputs(1, 60, dim=3, clusters=6, weighted=False)
+    x, qkv_weight, qkv_bias, centroids, *_ = tensors
+    with torch.no_grad():
+        if which == "queries":
+            qkv_weight[:6] *= 0.01
+            qkv_bias[:6] = -1
+            centroids[:] = lowest / 3 * torch.tensor([1, 8, 8, 8, 8, 8])[:, None]
+        else:  # the keys of all points but one are far
+            qkv_weight[:6] = 0
+            qkv_bias[:6] = 1
+            qkv_weight[6:12] = 0
+            qkv_weight[6:12, 0] = -lowest / 3**0.5
+            x[..., 0] = 8
+            x[0, 7, 0] = 1
+    single = [t if t is None else t.detach().float().requires_grad_() for t in tensors]
+    exact = [t if t is None else t.detach().double().requires_grad_() for t in single]
+    with tiles_of(16).context():
+        out = tiled.tiled_layer(*single, True)
+        by_x = torch.autograd.grad(out.square().sum(), single[0])[0]
+    expected = specification(*exact, True)
+    torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
+    expected = torch.autograd.grad(expected.square().sum(), exact[0])[0]
+    error = (by_x - expected).abs().max()
+    assert error < 1e-4 * expected.abs().max()
+
+
+@pytest.mark.parametrize("which", ["queries", "keys", "absent points"])
+def test_exponentials_out_of_range_cost_no_more(which):
+    """MKL's exponential and products with denormal numbers are tens of times slower there."""
+    x, *parameters, _ = inputs(1, 8192, 32, heads=4, dim=8, clusters=32, weighted=False)
+    x = x.detach().float().requires_grad_()
+    parameters = [p.detach().float() / 8 for p in parameters]
+    weights = torch.ones(1, 8192)
+    sharp = [p.clone() for p in parameters]
+    far = weights.clone()
+    if which == "absent points":
+        far[:, 1024:] = 0
+    else:
+        sharp[0][:32] *= 1000 if which == "queries" else 1
+        sharp[0][32:64] *= 100000 if which == "keys" else 1
+
+    def seconds(parameters, weights):
+        start = time.process_time()
+        out = tiled.tiled_layer(x, *parameters, weights, True)
+        torch.autograd.grad(out.sum(), x)
+        return time.process_time() - start
+
+    usual = min(seconds(parameters, weights) for _ in range(5))
+    assert min(seconds(sharp, far) for _ in range(5)) < 2 * usual
+
+
+def test_the_result_may_be_changed_in_place():
+    for features in (5, 6):  # with the queries in memory of their own, and in the result's
+        tensors = inputs(1, 9, features, weighted=False)
+        tensors[4], tensors[5] = tensors[4][:6].detach(), tensors[5][:6].detach()
+        expected = torch.autograd.grad(
+            (tiled.tiled_layer(*tensors, True) + 1).square().sum(), tensors[0]
+        )
+        out = tiled.tiled_layer(*tensors, True)
+        out += 1
+        torch.testing.assert_close(torch.autograd.grad(out.square().sum(), tensors[0]), expected)
 
 
 def test_per_sample_gradients():
