@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.functional import conv2d, pad
 from torch.nn.utils import prune
 
@@ -218,3 +219,10 @@ def test_a_traced_layer_is_not_in_tiles(monkeypatch):
     attention, x = layer().requires_grad_(False), torch.randn(2, 1, 9, 6, dtype=torch.float64)
     traced = torch.jit.trace(attention, x[0])
     torch.testing.assert_close(traced(x[1]), attention(x[1]))
+
+
+def test_a_layer_of_fake_tensors_is_not_in_tiles(monkeypatch):
+    monkeypatch.setattr(cluster_attention, "_LARGE", 0)
+    with FakeTensorMode():
+        attention = ClusterAttention(6, 2, 3, n_clusters=4)
+        assert attention(torch.empty(1, 9, 6)).shape == (1, 9, 6)

@@ -180,7 +180,7 @@ def test_exponentials_out_of_range_cost_no_more(which):
         return time.process_time() - start
 
     usual = min(seconds(parameters, weights) for _ in range(5))
-    assert min(seconds(sharp, far) for _ in range(5)) < 2 * usual
+    assert min(seconds(sharp, far) for _ in range(5)) < 4 * usual  # it was up to 22 times
 
 
 def test_the_result_may_be_changed_in_place():
