@@ -11,7 +11,6 @@ import argparse
 from pathlib import Path
 
 import torch
-from hydra.utils import get_class
 from omegaconf import OmegaConf
 from physicsnemo.datapipes import Dataset
 from physicsnemo.models.transolver import Transolver
@@ -23,6 +22,7 @@ from physicsnemo_cano.training.evaluation import evaluate
 from physicsnemo_cano.training.forward import grid_shape
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.prediction import predictor_for
+from physicsnemo_cano.training.recipe import open_reader
 
 SIZES = {
     "4 layers, 32 features": {"n_layers": 4, "n_hidden": 32, "n_head": 4, "slice_num": 32},
@@ -65,8 +65,8 @@ def trained(path: Path, root: Path | None) -> tuple[float, float, float]:
     r"""Mean difference of the predictions; test errors in float32 and in bfloat16."""
     folder, file = find_checkpoint(path)
     settings = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    data = {k: v for k, v in settings["data"].items() if k not in ("_target_", "root")}
-    reader = get_class(settings["data"]["_target_"])(root=root, split="test", **data)
+    settings["data"]["root"] = root
+    reader = open_reader(settings, "test")
     statistics = Statistics.load(folder / "normalization.npz")
     dist, shape = initialize(), grid_shape(settings, reader)
     dataset = Dataset(reader, transforms=statistics.inputs(), device=dist.device)

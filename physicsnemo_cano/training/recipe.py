@@ -100,7 +100,7 @@ def _embedded(
 
 def _train(context: Context) -> dict[str, Any]:
     settings, folder, dist = context.settings, context.folder, context.dist
-    readers = {split: _open_reader(context, split) for split in ("train", "test")}
+    readers = {split: open_reader(settings, split, context.embedded) for split in ("train", "test")}
     scales = folder / "normalization.npz"
     with rank_zero_first():
         if dist.rank == 0:
@@ -127,7 +127,7 @@ def _train(context: Context) -> dict[str, Any]:
 
 def _evaluate(context: Context, file: Path) -> dict[str, Any]:
     source, settings, device = context.folder, context.settings, context.dist.device
-    reader = _open_reader(context, "test")
+    reader = open_reader(settings, "test", context.embedded)
     statistics = Statistics.load(source / "normalization.npz")
     statistics.check(reader)
     model = open_model(file, device)
@@ -216,10 +216,27 @@ def build_model(settings: dict[str, Any], reader: BenchmarkReader) -> Module:
     )
 
 
-def _open_reader(context: Context, split: str) -> BenchmarkReader:
-    data = context.settings["data"]
+def open_reader(
+    settings: dict[str, Any], split: str, embedded: Path | None = None
+) -> BenchmarkReader:
+    """Open the configured data.
+
+    Parameters
+    ----------
+    settings : dict
+        The resolved configuration; its ``data`` holds the reader's ``_target_`` and arguments.
+    split : str
+        ``train`` or ``test``.
+    embedded : Path, optional
+        Where the data are if ``data.root`` names no place.
+
+    Returns
+    -------
+    BenchmarkReader
+    """
+    data = settings["data"]
     arguments = {key: value for key, value in data.items() if key not in ("_target_", "root")}
-    root = data["root"] or context.embedded
+    root = data["root"] or embedded
     return get_class(data["_target_"])(root=root, split=split, **arguments)
 
 
