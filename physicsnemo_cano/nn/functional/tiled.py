@@ -71,10 +71,8 @@ class _TiledLayer(torch.autograd.Function):
         queries = kept.view(batch, points * heads * dim)
         point_norms = x.new_empty(batch, heads, 1, points)
         summaries = []
-        for b in range(batch):
-            tiles = _Tiles(
-                x[b], qkv_weight, qkv_bias, centroids, None if weights is None else weights[b]
-            )
+        samples = _samples(x, qkv_weight, qkv_bias, centroids, weights)
+        for b, tiles in enumerate(samples):
             sums, masses = tiles.aggregate(queries[b], point_norms[b])
             clusters = mean_query(sums, masses) if normalize else sums
             clusters = clusters / math.sqrt(dim)
@@ -108,10 +106,7 @@ class _TiledGradient(torch.autograd.Function):
         grad_x = torch.empty_like(x, memory_format=torch.contiguous_format)
         gradients = [torch.zeros_like(t) for t in (qkv_weight, qkv_bias, centroids, out_weight)]
         grad_weights = torch.empty_like(weights) if by_weights else None
-        for b in range(len(x)):
-            tiles = _Tiles(
-                x[b], qkv_weight, qkv_bias, centroids, None if weights is None else weights[b]
-            )
+        for b, tiles in enumerate(_samples(x, qkv_weight, qkv_bias, centroids, weights)):
             tiles.backward(
                 normalize,
                 grad_out[b],
@@ -184,6 +179,13 @@ def _columns(matrices: Tensor) -> Tensor:
 def _in_range(total: Tensor) -> bool:
     low, high = total.aminmax()
     return low.item() > 1 / _LARGEST and high.item() < _LARGEST  # false also of NaN
+
+
+def _samples(x, qkv_weight, qkv_bias, centroids, weights):
+    r"""Each sample of a batch, in tiles."""
+    weights = itertools.repeat(None) if weights is None else weights
+    for sample, w in zip(x, weights, strict=False):
+        yield _Tiles(sample, qkv_weight, qkv_bias, centroids, w)
 
 
 class _Tiles:
