@@ -106,7 +106,7 @@ def floor_parts(points: int, slots: int) -> dict[str, Callable[[], None]]:
 
             return run
 
-        return [way]
+        return way
 
     def product(operands, points_last):
         q, c = (t.mT.contiguous().mT if points_last else t for t in (query, assignment))
@@ -143,7 +143,7 @@ def floor_parts(points: int, slots: int) -> dict[str, Callable[[], None]]:
     gather = _fastest(products(lambda q, c: (c.mT, q), lambda q, c: (q.mT, c)), n)
     exp = _fastest([exponential], n)
     return {
-        "project to q, k, v": _fastest(linear(3 * DIM, lambda: kept), n),
+        "project to q, k, v": _fastest([linear(3 * DIM, lambda: kept)], n),
         "cluster: Q W": logits,
         "cluster: exp": exp,
         "cluster: C'Q": gather,
@@ -155,7 +155,7 @@ def floor_parts(points: int, slots: int) -> dict[str, Callable[[], None]]:
         "dispatch: C Z": _fastest(
             products(lambda q, c: (c, of_slots), lambda q, c: (of_slots.mT, c.mT)), n
         ),
-        "project out": _fastest(linear(DIM, lambda: torch.empty(n, DIM)), n),
+        "project out": _fastest([linear(DIM, lambda: torch.empty(n, DIM))], n),
     }
 
 
