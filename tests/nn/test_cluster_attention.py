@@ -11,7 +11,7 @@ from torch.nn.utils import prune
 from physicsnemo_cano import ClusterAttention
 from physicsnemo_cano.nn import cluster_attention
 from physicsnemo_cano.nn.cluster_attention import GridConvolution
-from physicsnemo_cano.nn.functional import tiled
+from physicsnemo_cano.nn.functional import tiles
 
 
 def layer(**options):
@@ -191,7 +191,7 @@ def test_tiles_change_nothing(shape, monkeypatch):
         return out, *torch.autograd.grad(out.square().sum(), [x, *attention.parameters()])
 
     whole = run()
-    monkeypatch.setattr(tiled, "_tile_size", lambda heads, clusters: 7)
+    monkeypatch.setattr(tiles, "_tile_size", lambda heads, clusters: 7)
     monkeypatch.setattr(cluster_attention, "_LARGE", 0)
     for value, expected in zip(run(), whole, strict=True):
         torch.testing.assert_close(value, expected)

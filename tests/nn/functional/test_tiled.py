@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from physicsnemo_cano.nn.functional import tiled
+from physicsnemo_cano.nn.functional import tiled, tiles
 from physicsnemo_cano.nn.functional.specification import cluster_attention_specification
 
 
@@ -45,7 +45,7 @@ def specification(x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weig
 def tiles_of(points):
     """Change the module's tile to so many points."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(tiled, "_tile_size", lambda heads, clusters: points)
+    patch.setattr(tiles, "_tile_size", lambda heads, clusters: points)
     return patch
 
 
@@ -119,7 +119,7 @@ def test_logits_beyond_the_range_of_exponentials(which, shift, weighted, normali
     for gradient, other in zip(gradients[:6], expected[:6], strict=True):
         torch.testing.assert_close(gradient, other, rtol=1e-6, atol=1e-6 * other.abs().max())
     with pytest.MonkeyPatch.context() as patch:  # and it was not by luck
-        patch.setattr(tiled, "_in_range", lambda total: True)
+        patch.setattr(tiles, "_in_range", lambda total: True)
         assert not torch.allclose(
             tiled.tiled_layer(*(t.float() if t is not None else t for t in tensors), normalize),
             out.float(),
