@@ -23,7 +23,7 @@ from physicsnemo_cano.nn.functional.cluster_attention import (
 from physicsnemo_cano.nn.functional.tiled import tiled_layer
 
 PADDING_MODES = ("replicate", "circular")
-_LARGE = 2**18
+_LARGE = 2**19
 """Bytes of a sample from which the layer runs in tiles on a CPU; below, storing all is faster."""
 
 

@@ -70,9 +70,9 @@ class _TiledLayer(torch.autograd.Function):
         queries = kept.view(batch, points * heads * dim)
         point_norms = x.new_empty(batch, points * heads)
         summaries = []
+        tiles = Tiles(qkv_weight, qkv_bias, centroids)
         for b in range(batch):
-            w = None if weights is None else weights[b]
-            tiles = Tiles(x[b], qkv_weight, qkv_bias, centroids, w)
+            tiles.take(x[b], None if weights is None else weights[b])
             sums, masses = tiles.aggregate(queries[b], point_norms[b])
             clusters = mean_query(sums, masses) if normalize else sums
             clusters = clusters / math.sqrt(dim)
@@ -109,18 +109,15 @@ class _TiledGradient(torch.autograd.Function):
         inner = len(qkv_weight) // 3
         grad_q_weight, grad_kv_weight = gradients[0].split([inner, 2 * inner])
         grad_q_bias, _, grad_v_bias = gradients[1].split(inner)
+        tiles = GradientTiles(qkv_weight, qkv_bias, centroids, out_weight)
         for b, (clusters, masses, attended, cluster_norms) in enumerate(zip(*saved, strict=True)):
-            tiles = GradientTiles(
+            tiles.take(
                 x[b],
-                qkv_weight,
-                qkv_bias,
-                centroids,
                 None if weights is None else weights[b],
-                out_weight=out_weight,
-                grad_out=grad_out[b],
-                point_norms=point_norms[b],
-                grad_x=grad_x[b],
-                grad_weights=grad_weights[b] if by_weights else None,
+                grad_out[b],
+                point_norms[b],
+                grad_x[b],
+                grad_weights[b] if by_weights else None,
             )
             grad_attended = tiles.through_dispatch(attended, gradients[3])
             grad_v_bias += grad_attended.sum(1).flatten()

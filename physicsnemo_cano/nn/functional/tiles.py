@@ -103,7 +103,7 @@ class _BackwardRoom(_Room):
 
 
 class _Passes:
-    r"""What the passes of both directions share.
+    r"""What the passes of both directions share: the parameters, the room, and a sample at a time.
 
     Of both softmaxes the logarithm of the normalizer is kept: ``point_norms`` of the assignments,
     of eq. 13, a tile after the other, and ``cluster_norms`` (H, K, 1) of the attention, of eq. 15.
@@ -111,7 +111,7 @@ class _Passes:
 
     make_room: type[_Room]
 
-    def __init__(self, x, qkv_weight, qkv_bias, centroids, weights):
+    def __init__(self, qkv_weight, qkv_bias, centroids):
         self.centroids = centroids.contiguous()
         self.centroids_t = self.centroids.mT
         heads, clusters, dim = centroids.shape
@@ -122,15 +122,18 @@ class _Passes:
         self.q_bias, _, value_bias = qkv_bias.split(heads * dim)
         # A bias of the values moves their mean.
         self.value_bias = value_bias.view(heads, 1, dim)
+        self.of_ones = centroids.new_ones(heads, 1, clusters)
+        self.lowest = 0.7 * math.log(torch.finfo(centroids.dtype).tiny)
+        self.rooms = {}
+
+    def take(self, x, weights):
+        r"""Turn to a sample, (N, C), and its weights, (N,), if any."""
         self.x = self.tiles(x.T)  # each (C, n)
         self.weights = self.log_weights = itertools.repeat(None)
         if weights is not None:
             self.weights = self.tiles(weights)  # each (n,)
             self.log_weights = self.tiles(log_weights(weights[None], x.dtype)[0, 0, 0])
-        self.of_ones = centroids.new_ones(heads, 1, clusters)
         self.raised, self.turns = False, itertools.count()
-        self.lowest = 0.7 * math.log(torch.finfo(x.dtype).tiny)
-        self.rooms = {}
 
     def tiles(self, tensor, dim=-1):
         r"""Views of a tensor, a tile of points each."""
@@ -179,7 +182,11 @@ class Tiles(_Passes):
     """
 
     make_room = _ForwardRoom
-    large_logits = False
+
+    def take(self, x, weights):
+        r"""Turn to a sample."""
+        super().take(x, weights)
+        self.large_logits = False
 
     def aggregate(self, kept, point_norms):
         r"""Sums and masses of eq. 14; fills in the queries and norms for :meth:`dispatch`.
@@ -258,36 +265,33 @@ class Tiles(_Passes):
 
 
 class GradientTiles(_Passes):
-    r"""The three passes backward, each through one equation.
-
-    Parameters
-    ----------
-    x, qkv_weight, qkv_bias, centroids, weights
-        The sample and the parameters.
-    out_weight, grad_out, point_norms
-        The output projection, the sample's gradient and what the forward pass kept.
-    grad_x, grad_weights
-        What is to be filled in, ``grad_weights`` only if wanted.
-    """
+    r"""The three passes backward, each through one equation."""
 
     make_room = _BackwardRoom
 
-    def __init__(self, *sample, out_weight, grad_out, point_norms, grad_x, grad_weights):
-        super().__init__(*sample)
-        heads, _, dim = self.centroids.shape
-        self.x_t = [x.T for x in self.x]
+    def __init__(self, qkv_weight, qkv_bias, centroids, out_weight):
+        super().__init__(qkv_weight, qkv_bias, centroids)
+        heads, _, dim = centroids.shape
         self.out_weight_t = out_weight.T
-        self.grad_out = self.tiles(grad_out.T)  # each (C', n)
-        self.norms = self.blocks(point_norms, heads, 1)
-        self.grad_x = self.tiles(grad_x, 0)
-        self.grad_weights = None if grad_weights is None else self.tiles(grad_weights)
-        # (Q, 1, norm), and scores less norms of them
+        # Queries, ones and norms, and of them scores less norms
         self.query_weight = _with_rows(self.q_weight, dim, 2)
         bias = F.pad(self.q_bias.view(heads, dim), (0, 2))
         bias[:, -2] = 1
         self.query_bias = bias.view(-1, 1)
         self.of_queries = F.pad(self.centroids, (0, 2))
         self.of_queries[..., -1] = -1
+
+    def take(self, x, weights, grad_out, point_norms, grad_x, grad_weights):
+        r"""Turn to a sample, its gradient, the norms that were kept, and what is to be filled in.
+
+        ``grad_weights`` is ``None`` if nobody wants it.
+        """
+        super().take(x, weights)
+        self.x_t = self.tiles(x, 0)
+        self.grad_out = self.tiles(grad_out.T)  # each (C', n)
+        self.norms = self.blocks(point_norms, len(self.centroids), 1)
+        self.grad_x = self.tiles(grad_x, 0)
+        self.grad_weights = None if grad_weights is None else self.tiles(grad_weights)
 
     def assign(self, x, norm):
         r"""Room filled with queries, ones and norms, and with assignments for scores; eq. 13."""
