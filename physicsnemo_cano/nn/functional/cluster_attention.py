@@ -183,11 +183,11 @@ def attend(clusters: Tensor, key: Tensor, value: Tensor, weights: Tensor | None)
     """
     with torch.autocast(key.device.type, enabled=False):
         key, value = key.to(clusters.dtype), value.to(clusters.dtype)
-        logits = clusters @ key.mT / math.sqrt(key.shape[-1])  # (B, H, K, n)
+        logits = clusters / math.sqrt(key.shape[-1]) @ key.mT  # (B, H, K, n)
         if weights is not None:
-            logits = logits + log_weights(weights, logits.dtype)
+            logits += log_weights(weights, logits.dtype)
         peak = logits.amax(-1, keepdim=True).detach()
-        exponentials = (logits - peak).exp()
+        exponentials = logits.sub_(peak).exp_()  # in place: the largest tensors there are
         return Attended(peak, exponentials.sum(-1, keepdim=True), exponentials @ value)
 
 

@@ -1,8 +1,8 @@
 r"""The passes of the tiled layer over the points of one sample, forward and backward.
 
 Features of a tile have the points last, (HD, n), so that heads lie one after the other without a
-copy. Sums over points and clusters and terms to add ride along in the products, as rows of ones.
-Needs torch alone.
+copy. Sums over points and clusters and terms to add ride along in the products, as rows of ones;
+``of_`` names what is multiplied by such features from the left. Needs torch alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .cluster_attention import log_weights
 
 _LARGEST = 1e12
 """Sums of exponentials up to this and down to its inverse lose nothing in float32, and are far
-above the exponentials that :meth:`Tiles.exp` raises."""
+above the exponentials that :meth:`_Passes.exp` raises."""
 
 
 def _tile_size(heads: int, clusters: int) -> int:
@@ -52,7 +52,6 @@ class _Room:
         both = self.key_value.view(2, heads, dim + 1, n)
         self.ones = both[:, :, -1]
         self.key_one, self.value_one = both
-        self.key_t = self.key_one[:, :-1].mT
 
         # What is to be projected, and a row of ones
         y_one = new(heads * dim + 1, n)
@@ -65,12 +64,12 @@ class _ForwardRoom(_Room):
     def __init__(self, centroids: Tensor, n: int) -> None:
         super().__init__(centroids, n)
         heads, clusters, dim = centroids.shape
-        new = centroids.new_empty
-        self.rows = new(heads, n, clusters)  # scores by points: sums over points are faster so
+        self.rows = self.scores.view(heads, n, clusters)  # by points: sums over them are faster so
         self.rows_t = self.rows.mT
+        self.key_one_t = self.key_one.mT
 
         # Queries and ones, both over the sum of exponentials
-        self.shares = new(heads, dim + 1, n)
+        self.shares = centroids.new_empty(heads, dim + 1, n)
         self.query_share, self.share = self.shares.split([dim, 1], 1)
 
 
@@ -80,6 +79,7 @@ class _BackwardRoom(_Room):
         heads, clusters, dim = centroids.shape
         new = centroids.new_empty
         self.y_t = self.y_one_t[:, :-1]
+        self.key_t = self.key_one[:, :-1].mT
 
         # Queries, a row of ones and one of norms
         self.query_flat = new(heads * (dim + 2), n)
@@ -115,7 +115,6 @@ class _Passes:
         self.centroids = centroids.contiguous()
         self.centroids_t = self.centroids.mT
         heads, clusters, dim = centroids.shape
-        self.size = _tile_size(heads, clusters)
         self.q_weight, self.kv_weight = qkv_weight.split([heads * dim, 2 * heads * dim])
         self.kv_one_weight = _with_rows(self.kv_weight, dim, 1)
         # A bias of the keys moves all logits of a cluster alike, and the softmax forgets it.
@@ -128,12 +127,15 @@ class _Passes:
 
     def take(self, x, weights):
         r"""Turn to a sample, (N, C), and its weights, (N,), if any."""
+        largest = _tile_size(*self.centroids.shape[:2])
+        self.size = math.ceil(len(x) / math.ceil(len(x) / largest))  # no small rest
         self.x = self.tiles(x.T)  # each (C, n)
-        self.weights = self.log_weights = itertools.repeat(None)
-        if weights is not None:
+        self.weighted = weights is not None
+        self.weights = self.log_weights = itertools.repeat(None)  # so tiles are zipped unstrictly
+        if self.weighted:
             self.weights = self.tiles(weights)  # each (n,)
             self.log_weights = self.tiles(log_weights(weights[None], x.dtype)[0, 0, 0])
-        self.raised, self.turns = False, itertools.count()
+        self.raised = self.weighted and not weights.all()  # absent points have the lowest logits
 
     def tiles(self, tensor, dim=-1):
         r"""Views of a tensor, a tile of points each."""
@@ -152,33 +154,38 @@ class _Passes:
             self.rooms[n] = self.make_room(self.centroids, n)
         return self.rooms[n]
 
-    def exp(self, logits):
+    def exp(self, logits, turn):
         r"""Exponentials in place, those next to nothing raised to ``exp(lowest)``.
 
         MKL takes up to a hundred times as long where an exponential underflows, and so do products
-        with denormal numbers. It is a matter of time alone, so a look now and then will do, at the
-        last points of a tile, padding being there.
+        with denormal numbers. It is a matter of time alone, so a look at some points of every
+        eighth tile will do.
         """
-        turn = next(self.turns)
-        if not self.raised and (turn < 8 or turn % 8 == 0):
+        if not self.raised and turn % 8 == 0:
             some = logits.shape[-1] // 16 + 1
             self.raised = logits[..., -some:].amin().item() < self.lowest
         if self.raised:
             logits.clamp_min_(self.lowest)
         return logits.exp_()
 
-    def key_value(self, x):
-        r"""Room filled with keys and values, without their biases, and ones; eq. 9."""
+    def key_value(self, x, log_w):
+        r"""Room filled with keys and values, without their biases, and ones; eq. 9.
+
+        The keys' ones are ``log_w`` where there are weights.
+        """
         room = self.room(x)
         torch.mm(self.kv_one_weight, x, out=room.key_value)
         room.ones.fill_(1)
+        if log_w is not None:
+            room.key_one[:, -1] = log_w
         return room
 
 
 class Tiles(_Passes):
     r"""The three passes forward.
 
-    Exponentials are taken without their largest logit, so long as their sums stay in range.
+    Exponentials are taken without their largest logit, so long as their sums stay in range. Each
+    of the two softmaxes decides for itself: that of eq. 13 once and for all, by ``large_logits``.
     """
 
     make_room = _ForwardRoom
@@ -202,14 +209,17 @@ class Tiles(_Passes):
             room = self.room(x)
             torch.addmm(q_bias, self.q_weight, x, out=query)
             query = query.view(heads, dim, -1)
-            torch.bmm(query.mT, self.centroids_t, out=room.rows)
+            if not self.large_logits:
+                torch.bmm(query.mT, self.centroids_t, out=room.rows)
+                torch.bmm(self.of_ones, self.exp(room.rows_t, i), out=norm)
+                if not _in_range(norm):
+                    self.large_logits = True
+                    for earlier in norms[:i]:
+                        earlier.log_()
             if self.large_logits:
+                torch.bmm(query.mT, self.centroids_t, out=room.rows)
                 peak = room.rows_t.amax(1, keepdim=True)
-                room.rows_t.sub_(peak)
-            self.exp(room.rows_t)
-            torch.bmm(self.of_ones, room.rows_t, out=norm)
-            if not self.large_logits and i % 8 == 0 and not _in_range(norm):
-                break
+                torch.bmm(self.of_ones, self.exp(room.rows_t.sub_(peak), i), out=norm)
             torch.div(query, norm, out=room.query_share)
             torch.reciprocal(norm, out=room.share)
             if w is not None:
@@ -217,30 +227,25 @@ class Tiles(_Passes):
             sums.baddbmm_(room.shares, room.rows)
             if self.large_logits:
                 norm.log_().add_(peak)
-        if not self.large_logits and not _in_range(point_norms):
-            self.large_logits = True
-            return self.aggregate(kept, point_norms)
         return sums.mT.split([dim, 1], -1)
 
     def attend(self, clusters, large_logits=False):
         r"""Attended values without the bias, and ``cluster_norms``; eq. 15."""
         heads, slots, dim = clusters.shape
-        clusters_t = clusters.mT.contiguous()
+        of_keys_t = F.pad(clusters, (0, 1), value=self.weighted).mT.contiguous()
         sums = clusters.new_zeros(heads, dim + 1, slots)
         peak = clusters.new_full((heads, slots, 1), -torch.inf if large_logits else 0)
         for i, (x, log_w) in enumerate(zip(self.x, self.log_weights, strict=False)):
-            room = self.key_value(x)
-            torch.bmm(room.key_t, clusters_t, out=room.rows)
-            if log_w is not None:
-                room.rows_t.add_(log_w)
+            room = self.key_value(x, log_w)
+            torch.bmm(room.key_one_t, of_keys_t, out=room.rows)
             if large_logits:  # less the largest so far
                 before, peak = peak, torch.maximum(peak, room.rows_t.amax(-1, keepdim=True))
                 room.rows_t.sub_(peak)
                 sums *= (before - peak).exp_().mT
-            self.exp(room.rows_t)
+            self.exp(room.rows_t, i)
             sums.baddbmm_(room.value_one, room.rows)
             if not large_logits and i % 8 == 0 and not _in_range(sums[:, -1]):
-                break
+                break  # too early to be sure, but not for long
         attended, total = sums.mT.split([dim, 1], -1)
         if not large_logits and not _in_range(total):
             return self.attend(clusters, large_logits=True)
@@ -252,13 +257,17 @@ class Tiles(_Passes):
         attended_t = attended.mT.contiguous()
         out_weight_t = torch.cat([out_weight, out_bias[:, None]], 1).T
         queries, norms = self.blocks(kept, heads, dim), self.blocks(point_norms, heads, 1)
-        for query, norm, place in zip(queries, norms, self.tiles(out, 0), strict=True):
+        tiles = zip(queries, norms, self.tiles(out, 0), strict=True)
+        for i, (query, norm, place) in enumerate(tiles):
             room = self.room(query)
             torch.bmm(self.centroids, query, out=room.scores)
-            if self.large_logits:
-                torch.bmm(attended_t, self.exp(room.scores.sub_(norm)), out=room.y)
+            if self.large_logits:  # a product of another form rounds otherwise: sum once more
+                self.exp(room.scores.sub_(norm), i)
+                total = torch.bmm(self.of_ones, room.scores)
+                torch.bmm(attended_t, room.scores, out=room.y).div_(total)
+                norm += total.log_()
             else:  # divided afterwards, there being fewer values than scores
-                torch.bmm(attended_t, self.exp(room.scores), out=room.y).div_(norm)
+                torch.bmm(attended_t, self.exp(room.scores, i), out=room.y).div_(norm)
             torch.mm(room.y_one_t, out_weight_t, out=place)
         if not self.large_logits:
             point_norms.log_()
@@ -293,20 +302,21 @@ class GradientTiles(_Passes):
         self.grad_x = self.tiles(grad_x, 0)
         self.grad_weights = None if grad_weights is None else self.tiles(grad_weights)
 
-    def assign(self, x, norm):
+    def assign(self, x, norm, turn):
         r"""Room filled with queries, ones and norms, and with assignments for scores; eq. 13."""
         room = self.room(x)
         torch.addmm(self.query_bias, self.query_weight, x, out=room.query_flat)
         room.norm.copy_(norm)
-        self.exp(torch.bmm(self.of_queries, room.query_one_norm, out=room.scores))
+        self.exp(torch.bmm(self.of_queries, room.query_one_norm, out=room.scores), turn)
         return room
 
     def through_dispatch(self, attended, grad_out_weight):
         r"""Gradient by the attended values; eq. 16."""
         attended_t = attended.mT
         grad_attended = torch.zeros_like(attended)
-        for x, grad, norm in zip(self.x, self.grad_out, self.norms, strict=True):
-            room = self.assign(x, norm)
+        tiles = zip(self.x, self.grad_out, self.norms, strict=True)
+        for i, (x, grad, norm) in enumerate(tiles):
+            room = self.assign(x, norm, i)
             torch.bmm(attended_t, room.scores, out=room.y)
             grad_out_weight.addmm_(grad, room.y_t)
             torch.mm(self.out_weight_t, grad, out=room.grad_y_flat)
@@ -316,16 +326,17 @@ class GradientTiles(_Passes):
     def through_attention(self, clusters, cluster_norms, attended, grad_attended, grad_kv_weight):
         r"""Gradient by the clusters, which are over the root of D; eq. 15."""
         mean = (grad_attended * (attended - self.value_bias)).sum(-1, keepdim=True)  # (H, K, 1)
-        of_keys = torch.cat([clusters, -cluster_norms], -1)
+        last = torch.ones_like(cluster_norms) if self.weighted else -cluster_norms
+        of_keys = torch.cat([clusters, last], -1)
         of_values = torch.cat([grad_attended, -mean], -1)
         clusters_t, grad_attended_t = clusters.mT, grad_attended.mT
         grad_clusters = torch.zeros_like(clusters)
         for i, (x, log_w) in enumerate(zip(self.x, self.log_weights, strict=False)):
-            room = self.key_value(x)
+            room = self.key_value(x, log_w)
             torch.bmm(of_keys, room.key_one, out=room.scores)
             if log_w is not None:
-                room.scores.add_(log_w)
-            self.exp(room.scores)
+                room.scores.sub_(cluster_norms)
+            self.exp(room.scores, i)
             torch.bmm(of_values, room.value_one, out=room.grad_scores).mul_(room.scores)
             grad_clusters.baddbmm_(room.grad_scores, room.key_t)
             torch.bmm(clusters_t, room.grad_scores, out=room.grad_key)
@@ -340,19 +351,19 @@ class GradientTiles(_Passes):
 
     def through_queries(self, grad_sums, attended, grad_q_weight, grad_q_bias, grad_centroids):
         r"""The rest, ``grad_sums`` being by the sums and masses; eq. 14 and 16, then eq. 13."""
-        of_sums, grad_sums_t = F.pad(grad_sums, (0, 1)), grad_sums.mT
+        grad_sums_t = grad_sums.mT
         tiles = zip(self.x, self.grad_out, self.norms, self.weights, strict=False)
         for i, (x, grad, norm, w) in enumerate(tiles):
-            room = self.assign(x, norm)
+            room = self.assign(x, norm, i)
             torch.bmm(grad_sums_t, room.scores, out=room.grad_of_sums)
             if self.grad_weights is not None:
                 self.grad_weights[i].add_((room.grad_of_sums * room.query_one).sum((0, 1)))
-            weighted = room.query_one_norm
+            weighted = room.query_one
             if w is not None:
                 room.grad_of_sums.mul_(w)
                 weighted = weighted * w
             torch.mm(self.out_weight_t, grad, out=room.grad_y_flat)
-            torch.bmm(of_sums, weighted, out=room.grad_scores)
+            torch.bmm(grad_sums, weighted, out=room.grad_scores)
             room.grad_scores.baddbmm_(attended, room.grad_y).mul_(room.scores)
             torch.bmm(self.of_ones, room.grad_scores, out=room.mean)
             room.grad_scores.addcmul_(room.scores, room.mean, value=-1)
