@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from physicsnemo.core import ModelMetaData, Module
 from physicsnemo.nn import Mlp, PositionalEmbedding
 
-from physicsnemo_cano.nn.cluster_attention import ClusterAttention
+from physicsnemo_cano.nn.cluster_attention import ClusterAttention, is_two_tensors
 from physicsnemo_cano.nn.functional import ranks
 from physicsnemo_cano.nn.functional.cluster_attention import (
     by_chunks,
@@ -325,12 +325,12 @@ class CANO(Module):
         if self.unified_pos:
             embedding = unified_position(embedding, self.ref)
         first, *rest = self.encoder.layers
-        if type(first) is nn.Linear:
+        if is_two_tensors(first):
             weights = first.weight.split([self.embedding_dim, self.functional_dim], 1)
             hidden = F.linear(embedding, weights[0], first.bias)
             if self.functional_dim:
                 hidden = hidden + F.linear(fx, weights[1])
-        else:  # an adapter has taken its place, and wants its input whole
+        else:  # an adapter has taken its place, or a hook expects the call: both want all inputs
             hidden = first(torch.cat([embedding, fx.expand(*embedding.shape[:2], -1)], -1))
         for layer in rest:
             hidden = layer(hidden)

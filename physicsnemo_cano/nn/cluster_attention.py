@@ -254,8 +254,8 @@ class ClusterAttention(nn.Module):
         return (
             not torch.compiler.is_compiling()  # first: then x may have no size yet
             and not torch.jit.is_tracing()
-            and _is_two_tensors(self.to_qkv)
-            and _is_two_tensors(self.to_out)
+            and is_two_tensors(self.to_qkv)
+            and is_two_tensors(self.to_out)
             and type(x) is torch.Tensor  # a subclass, such as a fake one, may have no values
             and x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
@@ -268,7 +268,7 @@ class ClusterAttention(nn.Module):
         r"""Some of queries, keys and values (eq. 9), each (B, H, N, D)."""
         inner = self.heads * self.centroids.shape[-1]
         rows = slice(start * inner, stop * inner)
-        if _is_two_tensors(self.to_qkv):
+        if is_two_tensors(self.to_qkv):
             projected = F.linear(x, self.to_qkv.weight[rows], self.to_qkv.bias[rows])
         else:  # an adapter has taken its place, or a hook expects the call
             projected = self.to_qkv(x)[..., rows]
@@ -280,7 +280,7 @@ class ClusterAttention(nn.Module):
         return self.dropout(self.to_out(attended.transpose(1, 2).flatten(2)))
 
 
-def _is_two_tensors(layer: nn.Module) -> bool:
+def is_two_tensors(layer: nn.Module) -> bool:
     r"""Whether a layer is its weight and bias alone: no adapter, no hook, as pruning is one."""
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     return type(layer) is nn.Linear and not any(getattr(layer, name) for name in hooks)

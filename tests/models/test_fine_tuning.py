@@ -61,6 +61,14 @@ def test_large_inputs_too(inputs, monkeypatch):
     torch.testing.assert_close(with_adapters, merge_lora(net)(*inputs), rtol=1e-4, atol=1e-5)
 
 
+def test_a_hook_on_the_encoder_runs(inputs):
+    net, calls = model(), []
+    expected = net(*inputs)
+    net.encoder.layers[0].register_forward_hook(lambda *_: calls.append(1))
+    torch.testing.assert_close(net(*inputs), expected)
+    assert calls
+
+
 def test_only_adapters_learn_and_travel(inputs, tmp_path):
     net, result = adapted(PROJECTIONS)
     net(*inputs).square().mean().backward()

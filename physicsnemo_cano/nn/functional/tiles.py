@@ -185,15 +185,10 @@ class Tiles(_Passes):
     r"""The three passes forward.
 
     Exponentials are taken without their largest logit, so long as their sums stay in range. Each
-    of the two softmaxes decides for itself: that of eq. 13 once and for all, by ``large_logits``.
+    of the two softmaxes decides for itself, that of eq. 13 in :meth:`aggregate`.
     """
 
     make_room = _ForwardRoom
-
-    def take(self, x, weights):
-        r"""Turn to a sample."""
-        super().take(x, weights)
-        self.large_logits = False
 
     def aggregate(self, kept, point_norms):
         r"""Sums and masses of eq. 14; fills in the queries and norms for :meth:`dispatch`.
@@ -202,6 +197,7 @@ class Tiles(_Passes):
         """
         heads, clusters, dim = self.centroids.shape
         q_bias = self.q_bias[:, None]
+        self.large_logits = False
         sums = self.centroids.new_zeros(heads, dim + 1, clusters)
         queries, norms = self.blocks(kept, heads * dim), self.blocks(point_norms, heads, 1)
         tiles = zip(self.x, queries, norms, self.weights, strict=False)
