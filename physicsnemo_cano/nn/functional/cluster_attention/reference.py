@@ -1,7 +1,8 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
 r"""The specification: cluster attention transcribed from the paper, one line an equation.
 
-Slow and memory-hungry on purpose. :func:`~physicsnemo_cano.nn.functional.cluster_attention`
-must agree with it; nothing else calls it.
+Slow and memory-hungry on purpose: what every other implementation is held to.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 
-def cluster_attention_specification(
+def cluster_attention_reference(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -24,7 +25,17 @@ def cluster_attention_specification(
 ) -> Tensor:
     r"""Cluster attention (arXiv 2609.39914, eq. 13 to 16), every matrix stored.
 
-    Arguments and result as in :func:`~physicsnemo_cano.nn.functional.cluster_attention`.
+    Can be differentiated as often as one likes, and mapped by ``torch.vmap``.
+
+    Parameters
+    ----------
+    query, key, value, centroids, mask, weights, normalize_queries
+        As in :func:`~physicsnemo_cano.nn.functional.cluster_attention`, unchecked.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, N, D)`.
     """
     batch, _, points, dim = query.shape
     w = query.new_ones(batch, points) if weights is None else weights.to(query.dtype)
@@ -38,7 +49,9 @@ def cluster_attention_specification(
     clustered = assignment.mT @ (w * query)  # eq. 14: Q_c (B, H, K, D)
     if normalize_queries:
         clustered = clustered / (assignment.mT @ w)
-    logits = clustered @ key.mT / math.sqrt(dim) + w.mT.log()  # (B, H, K, N)
-    attended = logits.softmax(-1) @ value  # eq. 15: Z_c (B, H, K, D)
+    logits = clustered @ key.mT / math.sqrt(dim)  # (B, H, K, N)
+    # exp(logits + log w), whose derivative with respect to a weight of zero is a number
+    terms = (logits - logits.amax(-1, keepdim=True).detach()).exp() * w.mT
+    attended = terms @ value / terms.sum(-1, keepdim=True)  # eq. 15: Z_c (B, H, K, D)
     out = assignment @ attended  # eq. 16: Y (B, H, N, D)
     return torch.where(mask[:, None, :, None], out, 0)

@@ -1,3 +1,5 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
 r"""CANO on PhysicsNeMo's ShardTensor: one sample's points spread over processes."""
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.func import functional_call
 
-from physicsnemo_cano.nn.functional import ranks
+from physicsnemo_cano.parallel.shards import ProcessShards
 
 
 def forward_on_shards(
@@ -82,10 +84,10 @@ def forward_on_shards(
         if name in pointwise:
             local[name] = local[name].flatten(1, -2).unflatten(1, share)
 
-    with ranks.spread_points(mesh.get_group(), axis, sizes):
-        copies = {name: local.pop(name) for name in inputs if name not in pointwise}
-        parameters, copies = ranks.shared(dict(model.named_parameters()), copies)
-        out = functional_call(model, parameters, kwargs=local | copies)
+    shards = ProcessShards(mesh.get_group(), axis, sizes)
+    copies = {name: local.pop(name) for name in inputs if name not in pointwise}
+    parameters, copies = shards.replicated(dict(model.named_parameters()), copies)
+    out = functional_call(model, parameters, kwargs=local | copies | {"shards": shards})
     out = out.reshape(*layout, out.shape[-1])
     shapes = [(*shape[:-1], out.shape[-1]) for shape in lead._spec.sharding_shapes(0)]
     return ShardTensor.from_local(out, mesh, lead.placements, sharding_shapes={0: shapes})

@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+r"""Cluster attention of points that come in chunks, or are shared by processes: exact merges.
+
+In training, a chunk is computed again in the backward pass, so that memory is that of one chunk.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from physicsnemo_cano.parallel.shards import ALL_POINTS, Shards
+
+from . import passes
+from .passes import PartialSoftmax
+from .weights import PointWeights
+
+SMALLEST_MASS = 1e-30
+"""No point belongs to a cluster of less mass, but the gradient of its mean would overflow."""
+
+
+def streamed_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    centroids: Tensor,
+    weights: PointWeights | None,
+    normalize_queries: bool,
+    size: int,
+    shards: Shards = ALL_POINTS,
+) -> Tensor:
+    r"""Cluster attention (eq. 13 to 16) ``size`` points at a time.
+
+    Parameters
+    ----------
+    query, key, value : torch.Tensor
+        Shape :math:`(B, H, N, D)`.
+    centroids : torch.Tensor
+        Shape :math:`(H, K_c, D)`.
+    weights : PointWeights, optional
+        Of the :math:`N` points.
+    normalize_queries : bool
+        As in :func:`~physicsnemo_cano.nn.functional.cluster_attention`.
+    size : int
+        Points of a chunk.
+    shards : Shards, optional
+        Who has which points; by default all are here.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, N, D)`.
+    """
+    queries, keys, values = (split(t, size, dim=2) for t in (query, key, value))
+    attended = cluster_values(
+        list(zip(split_weights(weights, size), queries, keys, values, strict=False)),
+        lambda q, k, v: q,
+        lambda q, k, v: (k, v),
+        centroids,
+        normalize_queries,
+        shards,
+    )
+    return torch.cat([recomputed(passes.dispatch, q, centroids, attended) for q in queries], dim=2)
+
+
+def cluster_values(
+    pieces: list[tuple],
+    queries: Callable[..., Tensor],
+    keys_values: Callable[..., tuple[Tensor, Tensor]],
+    centroids: Tensor,
+    normalize_queries: bool,
+    shards: Shards = ALL_POINTS,
+) -> Tensor:
+    r"""Attended cluster values :math:`Z_c` of points that come in chunks (eq. 13 to 15).
+
+    Parameters
+    ----------
+    pieces : list of tuple
+        For each chunk its :class:`.PointWeights` or ``None``, and what ``queries`` and
+        ``keys_values`` take.
+    queries, keys_values : Callable
+        Give a chunk's queries, and its keys and values, of shape :math:`(B, H, n, D)`.
+    centroids : torch.Tensor
+        Shape :math:`(H, K_c, D)`.
+    normalize_queries : bool
+        As in :func:`~physicsnemo_cano.nn.functional.cluster_attention`.
+    shards : Shards, optional
+        Who has which points; by default all are here.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, K_c, D)`.
+    """
+    sums, masses = 0, 0
+    for w, *piece in pieces:
+        more = recomputed(partial(_aggregate, queries, centroids, w), *piece)
+        sums, masses = sums + more[0], masses + more[1]
+    together = shards.sum(torch.cat([sums, masses], -1))
+    clusters = cluster_queries(together[..., :-1], together[..., -1:], normalize_queries)
+    state = None
+    for w, *piece in pieces:
+        more = PartialSoftmax(*recomputed(partial(_attend, keys_values, w), clusters, *piece))
+        state = more if state is None else merge(state, more)
+    maximum = shards.maximum(state.maximum)
+    total = torch.cat([state.weighted_sum, state.sum_exp], -1) * (state.maximum - maximum).exp()
+    total = shards.sum(total)
+    return total[..., :-1] / total[..., -1:]
+
+
+def cluster_queries(sums: Tensor, masses: Tensor, normalize: bool) -> Tensor:
+    r"""Queries of the clusters (eq. 14): the weighted mean over their points, or the sum."""
+    return sums / masses.clamp_min(SMALLEST_MASS) if normalize else sums
+
+
+def merge(a: PartialSoftmax, b: PartialSoftmax) -> PartialSoftmax:
+    r"""Join the attention to two disjoint sets of points into that to their union."""
+    maximum = torch.maximum(a.maximum, b.maximum)
+    scale_a, scale_b = (a.maximum - maximum).exp(), (b.maximum - maximum).exp()
+    return PartialSoftmax(
+        maximum,
+        a.sum_exp * scale_a + b.sum_exp * scale_b,
+        a.weighted_sum * scale_a + b.weighted_sum * scale_b,
+    )
+
+
+def by_chunks(function: Callable[..., Tensor], size: int, *tensors: Tensor | None) -> Tensor:
+    r"""Join what ``function`` gives, (B, n, C), for each chunk of the tensors (B, N, ...)."""
+    points = tensors[0].shape[1]
+    if size >= points:
+        return function(*tensors)
+    pieces = zip(*(split(tensor, size) for tensor in tensors), strict=False)
+    if torch.is_grad_enabled():
+        return torch.cat([recomputed(function, *piece) for piece in pieces], dim=1)
+    out = None
+    for start, piece in zip(range(0, points, size), pieces, strict=True):
+        result = function(*piece)
+        if out is None:
+            out = result.new_empty(result.shape[0], points, result.shape[2])
+        out[:, start : start + size] = result
+    return out
+
+
+def split(tensor: Tensor | None, size: int, dim: int = 1) -> Iterable[Tensor | None]:
+    r"""Cut a tensor into chunks of ``size`` points; of an absent one, give ``None`` without end.
+
+    One split serves all passes: its gradient is one join, that of a slice as long as all points.
+    """
+    return itertools.repeat(None) if tensor is None else tensor.split(size, dim)
+
+
+def split_weights(weights: PointWeights | None, size: int) -> Iterable[PointWeights | None]:
+    r"""The same for weights."""
+    if weights is None:
+        return itertools.repeat(None)
+    return map(PointWeights, *(tensor.split(size, 1) for tensor in weights))
+
+
+def recomputed(function: Callable, *args):
+    r"""Call ``function``, storing only its arguments for the backward pass."""
+    if torch.is_grad_enabled():
+        return checkpoint(function, *args, use_reentrant=False)
+    return function(*args)
+
+
+def _aggregate(queries, centroids, weights, *piece):
+    return passes.aggregate(queries(*piece), centroids, weights)
+
+
+def _attend(keys_values, weights, clusters, *piece):
+    return tuple(passes.attend(clusters, *keys_values(*piece), weights))
