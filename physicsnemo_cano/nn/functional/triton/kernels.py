@@ -19,6 +19,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from . import sizes
+
+INTERPRETED = tl.constexpr(sizes.INTERPRETED)
+
 
 @triton.jit
 def _place(heads, blocks):
@@ -45,7 +49,9 @@ def _inside(rows, count, D: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _load(matrix, batch, head, rows, count, D: tl.constexpr, WIDTH: tl.constexpr, TYPE: tl.constexpr):
+def _load(
+    matrix, batch, head, rows, count, D: tl.constexpr, WIDTH: tl.constexpr, TYPE: tl.constexpr
+):
     r"""Rows of a matrix of a head, zero where there are none."""
     pointers = _tile(matrix, batch, head, rows, WIDTH)
     return tl.load(pointers, mask=_inside(rows, count, D, WIDTH), other=0.0).to(TYPE)
@@ -72,9 +78,16 @@ def _store_vector(vector, batch, head, rows, count, tile):
 
 
 @triton.jit
+def _dot(a, b, total, PRECISION: tl.constexpr):
+    if INTERPRETED:  # the interpreter would multiply the bits of bfloat16 as integers
+        a, b = a.to(tl.float32), b.to(tl.float32)
+    return tl.dot(a, b, total, input_precision=PRECISION)
+
+
+@triton.jit
 def _assignment(q, w_c, logsumexp, k, K, PRECISION: tl.constexpr):
     r"""Tile of C (eq. 13), points × clusters; zero where the logsumexp is +inf."""
-    logits = tl.dot(q, tl.trans(w_c), input_precision=PRECISION)
+    logits = _dot(q, tl.trans(w_c), None, PRECISION)
     return tl.where((k < K)[None, :], tl.exp(logits - logsumexp[:, None]), 0.0)
 
 
@@ -94,7 +107,7 @@ def logsumexp_kernel(
     for first in range(0, K, CLUSTERS):
         k = first + tl.arange(0, CLUSTERS)
         w_c = _load(centroids, batch, head, k, K, D, WIDTH, TYPE)
-        logits = tl.dot(q, tl.trans(w_c), input_precision=PRECISION)
+        logits = _dot(q, tl.trans(w_c), None, PRECISION)
         logits = tl.where((k < K)[None, :], logits, float("-inf"))
         higher = tl.maximum(peak, tl.max(logits, 1))
         total = total * tl.exp(peak - higher) + tl.sum(tl.exp(logits - higher[:, None]), 1)
@@ -109,7 +122,7 @@ def aggregate_kernel(
     D: tl.constexpr, WIDTH: tl.constexpr, POINTS: tl.constexpr, CLUSTERS: tl.constexpr,
     TYPE: tl.constexpr, PRECISION: tl.constexpr, FUSED: tl.constexpr,
 ):  # fmt: skip
-    r"""``sums`` and ``masses`` of a split (eq. 14); writes the logsumexp if fused, else reads it."""
+    r"""``sums`` and ``masses`` of a split (eq. 14); writes the logsumexp if fused, or reads it."""
     split, batch, head, block = _place(heads, blocks)
     partial = split * tl.num_programs(1) + batch
     k = block * CLUSTERS + tl.arange(0, CLUSTERS)
@@ -120,7 +133,7 @@ def aggregate_kernel(
         n = first + tl.arange(0, POINTS)
         q = _load(query, batch, head, n, N, D, WIDTH, TYPE)
         if FUSED:
-            logits = tl.dot(q, tl.trans(w_c), input_precision=PRECISION)
+            logits = _dot(q, tl.trans(w_c), None, PRECISION)
             logits = tl.where((k < K)[None, :], logits, float("-inf"))
             peak = tl.max(logits, 1)
             exponentials = tl.exp(logits - peak[:, None])
@@ -133,7 +146,7 @@ def aggregate_kernel(
             )
         if weights is not None:
             c *= _load_vector(weights, batch, head, n, N, 0.0)[:, None]
-        total = tl.dot(tl.trans(c.to(TYPE)), q, total, input_precision=PRECISION)
+        total = _dot(tl.trans(c.to(TYPE)), q, total, PRECISION)
         mass += tl.sum(c, 0)
     _store(sums, partial, head, k, K, total, D, WIDTH)
     _store_vector(masses, partial, head, k, K, mass)
@@ -165,7 +178,7 @@ def attend_kernel(
             w = _load_vector(weights, batch, head, n, N, 0.0)
             present = w > 0
         keys = _load(key, batch, head, n, N, D, WIDTH, TYPE)
-        logits = scale * tl.dot(q_c, tl.trans(keys), input_precision=PRECISION)
+        logits = scale * _dot(q_c, tl.trans(keys), None, PRECISION)
         logits = tl.where(present[None, :], logits, float("-inf"))
         higher = tl.maximum(peak, tl.max(logits, 1))
         shift = tl.where(higher == float("-inf"), 0.0, higher)  # no point present so far
@@ -175,9 +188,7 @@ def attend_kernel(
         rescale = tl.exp(peak - shift)
         normalizer = normalizer * rescale + tl.sum(p, 1)
         values_n = _load(value, batch, head, n, N, D, WIDTH, TYPE)
-        total = tl.dot(
-            p.to(TYPE), values_n, total * rescale[:, None], input_precision=PRECISION
-        )
+        total = _dot(p.to(TYPE), values_n, total * rescale[:, None], PRECISION)
         peak = higher
     total = total / tl.where(normalizer == 0.0, 1.0, normalizer)[:, None]
     _store(values, partial, head, k, K, total, D, WIDTH)
@@ -238,7 +249,7 @@ def dispatch_kernel(
         lse = _load_vector(logsumexp, batch, head, n, N, float("inf"))
         if FUSED:
             c = _assignment(q, w_c, lse, k, K, PRECISION)
-            y = tl.dot(c.to(TYPE), z, input_precision=PRECISION)
+            y = _dot(c.to(TYPE), z, None, PRECISION)
         else:
             y = tl.zeros([POINTS, WIDTH], tl.float32)
             for other in range(0, K, CLUSTERS):
@@ -246,7 +257,7 @@ def dispatch_kernel(
                 w_c = _load(centroids, batch, head, k, K, D, WIDTH, TYPE)
                 z = _load(cluster_values, batch, head, k, K, D, WIDTH, TYPE)
                 c = _assignment(q, w_c, lse, k, K, PRECISION)
-                y = tl.dot(c.to(TYPE), z, y, input_precision=PRECISION)
+                y = _dot(c.to(TYPE), z, y, PRECISION)
         _store(out, batch, head, n, N, y, D, WIDTH)
 
 
@@ -290,11 +301,11 @@ def assignment_backward_kernel(
         lse = _load_vector(logsumexp, batch, head, n, N, float("inf"))
         c = _assignment(q, w_c, lse, k, K, PRECISION)
         if upstream is None:
-            grad_c = tl.dot(q, tl.trans(z), input_precision=PRECISION) + grad_m[None, :]
+            grad_c = _dot(q, tl.trans(z), None, PRECISION) + grad_m[None, :]
         else:
             u = _load(upstream, batch, head, n, N, D, WIDTH, TYPE)
-            grad_c = tl.dot(u, tl.trans(z), input_precision=PRECISION)
-            grad_z = tl.dot(tl.trans(c.to(TYPE)), u, grad_z, input_precision=PRECISION)
+            grad_c = _dot(u, tl.trans(z), None, PRECISION)
+            grad_z = _dot(tl.trans(c.to(TYPE)), u, grad_z, PRECISION)
         if FUSED:
             along = tl.sum(c * grad_c, 1)
             if inner is not None:
@@ -308,11 +319,11 @@ def assignment_backward_kernel(
             c *= w[:, None]
         grad_logits = grad_logits.to(TYPE)
         if FUSED:
-            grad_q = tl.dot(grad_logits, w_c, input_precision=PRECISION)
+            grad_q = _dot(grad_logits, w_c, None, PRECISION)
             if upstream is None:
-                grad_q = tl.dot(c.to(TYPE), z, grad_q, input_precision=PRECISION)
+                grad_q = _dot(c.to(TYPE), z, grad_q, PRECISION)
             _store(grad_query, batch, head, n, N, grad_q, D, WIDTH)
-        grad_w_c = tl.dot(tl.trans(grad_logits), q, grad_w_c, input_precision=PRECISION)
+        grad_w_c = _dot(tl.trans(grad_logits), q, grad_w_c, PRECISION)
     _store(grad_centroids, partial, head, k, K, grad_w_c, D, WIDTH)
     if upstream is not None:
         _store(grad_factor, partial, head, k, K, grad_z, D, WIDTH)
@@ -337,7 +348,7 @@ def assignment_backward_points_kernel(
         w_c = _load(centroids, batch, head, k, K, D, WIDTH, TYPE)
         z = _load(factor, batch, head, k, K, D, WIDTH, TYPE)
         c = _assignment(q, w_c, lse, k, K, PRECISION)
-        grad_c = tl.dot(u, tl.trans(z), input_precision=PRECISION)
+        grad_c = _dot(u, tl.trans(z), None, PRECISION)
         if upstream is None:
             grad_c += _load_vector(grad_masses, batch, head, k, K, 0.0)[None, :]
         along += tl.sum(c * grad_c, 1)
@@ -348,12 +359,12 @@ def assignment_backward_points_kernel(
         w_c = _load(centroids, batch, head, k, K, D, WIDTH, TYPE)
         z = _load(factor, batch, head, k, K, D, WIDTH, TYPE)
         c = _assignment(q, w_c, lse, k, K, PRECISION)
-        grad_c = tl.dot(u, tl.trans(z), input_precision=PRECISION)
+        grad_c = _dot(u, tl.trans(z), None, PRECISION)
         if upstream is None:
             grad_c += _load_vector(grad_masses, batch, head, k, K, 0.0)[None, :]
-            grad_q = tl.dot(c.to(TYPE), z, grad_q, input_precision=PRECISION)
+            grad_q = _dot(c.to(TYPE), z, grad_q, PRECISION)
         grad_logits = c * (grad_c - along[:, None])
-        grad_q = tl.dot(grad_logits.to(TYPE), w_c, grad_q, input_precision=PRECISION)
+        grad_q = _dot(grad_logits.to(TYPE), w_c, grad_q, PRECISION)
     if weights is not None:
         grad_q *= _load_vector(weights, batch, head, n, N, 0.0)[:, None]
     _store(grad_query, batch, head, n, N, grad_q, D, WIDTH)
@@ -367,17 +378,15 @@ def assignment_backward_points_kernel(
 
 @triton.jit
 def _cluster_rows(
-    cluster_queries, values, logsumexp, grad_values, grad_logsumexp, batch, head, k, K,
+    cluster_queries, logsumexp, grad_values, batch, head, k, K,
     D: tl.constexpr, WIDTH: tl.constexpr, TYPE: tl.constexpr,
 ):  # fmt: skip
-    r"""Queries, logsumexp, dZ and ``offset`` of some clusters."""
+    r"""Queries, logsumexp and dZ of some clusters."""
     q_c = _load(cluster_queries, batch, head, k, K, D, WIDTH, TYPE)
-    grad_z = _load(grad_values, batch, head, k, K, D, WIDTH, tl.float32)
-    z = _load(values, batch, head, k, K, D, WIDTH, tl.float32)
-    offset = tl.sum(grad_z * z, 1) - _load_vector(grad_logsumexp, batch, head, k, K, 0.0)
+    grad_z = _load(grad_values, batch, head, k, K, D, WIDTH, TYPE)
     lse = _load_vector(logsumexp, batch, head, k, K, float("inf"))
     lse = tl.where(lse == float("-inf"), float("inf"), lse)  # no point present: no gradient
-    return q_c, lse, grad_z.to(TYPE), offset
+    return q_c, lse, grad_z
 
 
 @triton.jit
@@ -385,32 +394,39 @@ def _attention_gradient(
     q_c, lse, grad_z, offset, keys, values_n, w, n, N, scale, PRECISION: tl.constexpr
 ):
     r"""Tiles p and dlogits, clusters × points, and the terms of the weights' gradient."""
-    logits = scale * tl.dot(q_c, tl.trans(keys), input_precision=PRECISION)
+    logits = scale * _dot(q_c, tl.trans(keys), None, PRECISION)
     e = tl.where((n < N)[None, :], tl.exp(logits - lse[:, None]), 0.0)
-    grad_p = tl.dot(grad_z, tl.trans(values_n), input_precision=PRECISION) - offset[:, None]
-    if w is None:
-        p = e
-    else:  # at an absent point e may have overflowed
-        p = tl.where((w > 0)[None, :], w[None, :] * e, 0.0)
+    grad_p = _dot(grad_z, tl.trans(values_n), None, PRECISION) - offset[:, None]
+    # At an absent point e may have overflowed.
+    p = e if w is None else tl.where((w > 0)[None, :], w[None, :] * e, 0.0)
     return p, p * grad_p, e * grad_p
 
 
 @triton.jit
 def attend_backward_kernel(
-    cluster_queries, key, value, weights, values, logsumexp, grad_values, grad_logsumexp,
-    grad_key, grad_value, grad_weights, grad_cluster_queries,
+    cluster_queries, key, value, weights, logsumexp, grad_values, offsets,
+    grad_key, grad_value, grad_weights, values, grad_logsumexp, grad_cluster_queries,
     N, K, heads, points, blocks, scale,
     D: tl.constexpr, WIDTH: tl.constexpr, POINTS: tl.constexpr, CLUSTERS: tl.constexpr,
     TYPE: tl.constexpr, PRECISION: tl.constexpr, FUSED: tl.constexpr,
 ):  # fmt: skip
-    r"""The cluster queries' gradient from the points of a split; if fused the points' too."""
+    r"""The cluster queries' gradient from the points of a split; if fused the points' too.
+
+    If not, ``offsets`` are left for the next kernel.
+    """
     split, batch, head, block = _place(heads, blocks)
     partial = split * tl.num_programs(1) + batch
     k = block * CLUSTERS + tl.arange(0, CLUSTERS)
-    q_c, lse, grad_z, offset = _cluster_rows(
-        cluster_queries, values, logsumexp, grad_values, grad_logsumexp, batch, head, k, K,
-        D, WIDTH, TYPE,
-    )  # fmt: skip
+    q_c, lse, grad_z = _cluster_rows(
+        cluster_queries, logsumexp, grad_values, batch, head, k, K, D, WIDTH, TYPE
+    )
+    offset = tl.sum(
+        _load(grad_values, batch, head, k, K, D, WIDTH, tl.float32)
+        * _load(values, batch, head, k, K, D, WIDTH, tl.float32),
+        1,
+    ) - _load_vector(grad_logsumexp, batch, head, k, K, 0.0)
+    if not FUSED and split == 0:
+        _store_vector(offsets, batch, head, k, K, offset)
     grad_q_c = tl.zeros([CLUSTERS, WIDTH], tl.float32)
     for first in range(split * points, min(N, (split + 1) * points), POINTS):
         n = first + tl.arange(0, POINTS)
@@ -422,19 +438,19 @@ def attend_backward_kernel(
         )
         grad_logits = (scale * grad_logits).to(TYPE)
         if FUSED:
-            grad_v = tl.dot(tl.trans(p.to(TYPE)), grad_z, input_precision=PRECISION)
+            grad_v = _dot(tl.trans(p.to(TYPE)), grad_z, None, PRECISION)
             _store(grad_value, batch, head, n, N, grad_v, D, WIDTH)
-            grad_k = tl.dot(tl.trans(grad_logits), q_c, input_precision=PRECISION)
+            grad_k = _dot(tl.trans(grad_logits), q_c, None, PRECISION)
             _store(grad_key, batch, head, n, N, grad_k, D, WIDTH)
             if grad_weights is not None:
                 _store_vector(grad_weights, batch, head, n, N, tl.sum(terms, 0))
-        grad_q_c = tl.dot(grad_logits, keys, grad_q_c, input_precision=PRECISION)
+        grad_q_c = _dot(grad_logits, keys, grad_q_c, PRECISION)
     _store(grad_cluster_queries, partial, head, k, K, grad_q_c, D, WIDTH)
 
 
 @triton.jit
 def attend_backward_points_kernel(
-    cluster_queries, key, value, weights, values, logsumexp, grad_values, grad_logsumexp,
+    cluster_queries, key, value, weights, logsumexp, grad_values, offsets,
     grad_key, grad_value, grad_weights,
     N, K, heads, points, blocks, scale,
     D: tl.constexpr, WIDTH: tl.constexpr, POINTS: tl.constexpr, CLUSTERS: tl.constexpr,
@@ -451,17 +467,15 @@ def attend_backward_points_kernel(
     grad_w = tl.zeros([POINTS], tl.float32)
     for first in range(0, K, CLUSTERS):
         k = first + tl.arange(0, CLUSTERS)
-        q_c, lse, grad_z, offset = _cluster_rows(
-            cluster_queries, values, logsumexp, grad_values, grad_logsumexp, batch, head, k, K,
-            D, WIDTH, TYPE,
-        )  # fmt: skip
+        q_c, lse, grad_z = _cluster_rows(
+            cluster_queries, logsumexp, grad_values, batch, head, k, K, D, WIDTH, TYPE
+        )
+        offset = _load_vector(offsets, batch, head, k, K, 0.0)
         p, grad_logits, terms = _attention_gradient(
             q_c, lse, grad_z, offset, keys, values_n, w, n, N, scale, PRECISION
         )
-        grad_v = tl.dot(tl.trans(p.to(TYPE)), grad_z, grad_v, input_precision=PRECISION)
-        grad_k = tl.dot(
-            tl.trans((scale * grad_logits).to(TYPE)), q_c, grad_k, input_precision=PRECISION
-        )
+        grad_v = _dot(tl.trans(p.to(TYPE)), grad_z, grad_v, PRECISION)
+        grad_k = _dot(tl.trans((scale * grad_logits).to(TYPE)), q_c, grad_k, PRECISION)
         grad_w += tl.sum(terms, 0)
     _store(grad_key, batch, head, n, N, grad_k, D, WIDTH)
     _store(grad_value, batch, head, n, N, grad_v, D, WIDTH)

@@ -90,13 +90,12 @@ class _Kernel:
 
 
 def _precision(dtype: torch.dtype) -> str:
-    r"""How tiles are multiplied; those of float16 are float32, as gradients leave its range.
+    r"""How tiles of float32 are multiplied: in TF32 where PyTorch may, else in three such products.
 
-    TF32 holds every float16 exactly. It is used for float32 only where PyTorch may.
+    Tiles of float16 are float32 too, as gradients leave its range; TF32 holds its values exactly.
     """
-    if dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision != "tf32":
-        return "ieee"
-    return "tf32"
+    exact = dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision != "tf32"
+    return "tf32x3" if exact else "tf32"
 
 
 def _like_points(tensor: Tensor) -> Tensor:
@@ -183,9 +182,7 @@ def _assignment_backward(
     kernel: _Kernel, arguments: dict, grad_centroids: Tensor, grad_factor: Tensor | None
 ) -> None:
     if not kernel.fused:
-        points = _Kernel(
-            "assignment_backward_points", kernel.query, kernel.clusters, kernel.launch
-        )
+        points = _Kernel("assignment_backward_points", kernel.query, kernel.clusters, kernel.launch)
         points(**arguments)
     kernel(
         **arguments,
@@ -245,21 +242,26 @@ def attend_backward(
     grad_cluster_queries = kernel.partial_sums(kernel.dim)
     grad_key, grad_value = _like_points(key), _like_points(value)
     grad_weights = _vector(key) if weights_too else None
+    offsets = None if kernel.fused else torch.empty_like(lse)
     arguments = {
         "cluster_queries": cluster_queries,
         "key": key,
         "value": value,
         "weights": _weights(weights, kernel.heads),
-        "values": values,
         "logsumexp": lse,
         "grad_values": grad_values,
-        "grad_logsumexp": grad_logsumexp,
+        "offsets": offsets,
         "grad_key": grad_key,
         "grad_value": grad_value,
         "grad_weights": grad_weights,
         "scale": 1 / math.sqrt(kernel.dim),
     }
-    kernel(**arguments, grad_cluster_queries=grad_cluster_queries.flatten(0, 1))
+    kernel(
+        **arguments,
+        values=values,
+        grad_logsumexp=grad_logsumexp,
+        grad_cluster_queries=grad_cluster_queries.flatten(0, 1),
+    )
     if not kernel.fused:
         _Kernel("attend_backward_points", key, kernel.clusters, launch)(**arguments)
     return (

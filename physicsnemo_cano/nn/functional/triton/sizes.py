@@ -42,7 +42,8 @@ def supports(query: Tensor, centroids: Tensor) -> str | None:
     str or None
         ``None`` if they can, otherwise the reason why not.
     """
-    device, (batch, _, points, dim), clusters = query.device.type, query.shape, centroids.shape[1]
+    device, batch, dim = query.device.type, query.shape[0], query.shape[3]
+    clusters = centroids.shape[1]
     if not INSTALLED:
         return "triton is not installed"
     if device not in ("cuda", "meta") and not (device == "cpu" and INTERPRETED):
