@@ -313,17 +313,16 @@ def assignment_backward_kernel(
         else:
             along = _load_vector(inner, batch, head, n, N, 0.0)
         grad_logits = c * (grad_c - along[:, None])
-        if weights is not None:
-            w = _load_vector(weights, batch, head, n, N, 0.0)
-            grad_logits *= w[:, None]
-            c *= w[:, None]
-        grad_logits = grad_logits.to(TYPE)
         if FUSED:
-            grad_q = _dot(grad_logits, w_c, None, PRECISION)
+            grad_q = _dot(grad_logits.to(TYPE), w_c, None, PRECISION)
             if upstream is None:
                 grad_q = _dot(c.to(TYPE), z, grad_q, PRECISION)
+            if weights is not None:
+                grad_q *= _load_vector(weights, batch, head, n, N, 0.0)[:, None]
             _store(grad_query, batch, head, n, N, grad_q, D, WIDTH)
-        grad_w_c = _dot(tl.trans(grad_logits), q, grad_w_c, PRECISION)
+        if weights is not None:
+            grad_logits *= _load_vector(weights, batch, head, n, N, 0.0)[:, None]
+        grad_w_c = _dot(tl.trans(grad_logits.to(TYPE)), q, grad_w_c, PRECISION)
     _store(grad_centroids, partial, head, k, K, grad_w_c, D, WIDTH)
     if upstream is not None:
         _store(grad_factor, partial, head, k, K, grad_z, D, WIDTH)
