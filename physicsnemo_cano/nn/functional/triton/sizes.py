@@ -76,20 +76,25 @@ class Blocks(NamedTuple):
 MERGE = Blocks(points=32, clusters=1, warps=4, stages=1)
 """Of the kernel that joins the splits of an attention: 32 splits at a time."""
 
-# By the width of a tile. A program keeps one or two sums over points, (clusters, width), in
-# registers, beside tiles of (points, width) and (points, clusters).
-_CLUSTERS = {16: 128, 32: 128, 64: 128, 128: 64, 256: 32}
-_POINTS = {16: 64, 32: 64, 64: 64, 128: 64, 256: 32}
+# Points and clusters (at most) a tile by its width, which is D padded to a power of two. A program
+# keeps one or two sums over points, (clusters, width), in registers, beside tiles of (points,
+# width) and (points, clusters). Forward, then backward; tiles of bfloat16, then of float32.
+_TILES = {
+    16: (((128, 128), (64, 128)), ((32, 64), (32, 32))),
+    32: (((128, 128), (64, 128)), ((32, 64), (16, 32))),
+    64: (((64, 128), (64, 64)), ((32, 64), (32, 32))),
+    128: (((64, 64), (32, 64)), ((16, 32), (16, 16))),
+    256: (((32, 32), (32, 32)), ((16, 16), (16, 16))),
+}
 
 
 def blocks(kernel: str, clusters: int, dim: int, dtype: torch.dtype) -> Blocks:
     r"""Blocks of a kernel: none spills registers when compiled for sm_80, sm_90 and sm_100."""
-    width = power_of_two(dim)
-    tile = min(_CLUSTERS[width], power_of_two(clusters))
-    points = _POINTS[width]
-    if dtype != torch.bfloat16:  # tiles of four bytes a number
-        points //= 2
-    return Blocks(points, tile, 8 if tile * width > 4096 else 4, 2)
+    width, wide = power_of_two(dim), dtype != torch.bfloat16
+    points, most = _TILES[width][wide]["backward" in kernel]
+    tile = min(most, max(32, power_of_two(clusters)))
+    warps = 8 if tile * width >= (2048 if wide else 4096) or tile == 128 else 4
+    return Blocks(points, tile, warps, stages=2)
 
 
 class Cut(NamedTuple):
