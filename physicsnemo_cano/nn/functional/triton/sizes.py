@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+r"""What the kernels can run, and how it is cut: by sizes and types alone, never by the device.
+
+So a result does not depend on the machine, and ``benchmarks/kernels.py`` can compile every choice.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+INSTALLED = importlib.util.find_spec("triton") is not None
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+"""Triton's interpreter runs the kernels on CPU tensors; the variable counts when they load."""
+
+MIN_DIM, MAX_DIM = 4, 256
+MAX_CLUSTERS = 1024
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_MAX_BATCH = 65535  # CUDA's limit on the second axis of a grid
+
+_PROGRAMS = 1024  # about 7 a multiprocessor: 108 on an A100, 132 on an H200, 148 on a B200
+_BLOCKS_A_SPLIT = 4  # a program's clusters are loaded and stored once for at least so many blocks
+
+
+def supports(query: Tensor, centroids: Tensor) -> str | None:
+    r"""Whether the kernels can run.
+
+    Parameters
+    ----------
+    query : torch.Tensor
+        Shape :math:`(B, H, N, D)`.
+    centroids : torch.Tensor
+        Shape :math:`(H, K_c, D)`.
+
+    Returns
+    -------
+    str or None
+        ``None`` if they can, otherwise the reason why not.
+    """
+    device, batch, dim = query.device.type, query.shape[0], query.shape[3]
+    clusters = centroids.shape[1]
+    if not INSTALLED:
+        return "triton is not installed"
+    if device not in ("cuda", "meta") and not (device == "cpu" and INTERPRETED):
+        return f"the kernels run on cuda tensors, not on {device}"
+    if query.dtype not in DTYPES:
+        return f"the kernels take float32, bfloat16 and float16, not {query.dtype}"
+    if not MIN_DIM <= dim <= MAX_DIM:
+        return f"the kernels take {MIN_DIM} to {MAX_DIM} channels a head, not {dim}"
+    if not 1 <= clusters <= MAX_CLUSTERS:
+        return f"the kernels take 1 to {MAX_CLUSTERS} clusters, not {clusters}"
+    if batch > _MAX_BATCH:
+        return f"the kernels take at most {_MAX_BATCH} samples at once, not {batch}"
+    return None
+
+
+def power_of_two(n: int) -> int:
+    r"""The smallest power of two not below ``n``, and at least 16: what tensor cores multiply."""
+    return max(16, 1 << (n - 1).bit_length())
+
+
+class Blocks(NamedTuple):
+    r"""What a program handles at a time, and what the compiler is told."""
+
+    points: int
+    clusters: int
+    warps: int
+    stages: int
+
+
+MERGE = Blocks(points=32, clusters=1, warps=4, stages=1)
+"""Of the kernel that joins the splits of an attention: 32 splits at a time."""
+
+# Points and clusters (at most) a tile by its width, which is D padded to a power of two. A program
+# keeps one or two sums over points, (clusters, width), in registers, beside tiles of (points,
+# width) and (points, clusters). Forward, then backward; tiles of bfloat16, then of float32.
+_TILES = {
+    16: (((128, 128), (64, 128)), ((32, 64), (32, 32))),
+    32: (((128, 128), (64, 128)), ((32, 64), (16, 32))),
+    64: (((64, 128), (64, 64)), ((32, 64), (32, 32))),
+    128: (((64, 64), (32, 64)), ((16, 32), (16, 16))),
+    256: (((32, 32), (32, 32)), ((16, 16), (16, 16))),
+}
+
+
+def blocks(kernel: str, clusters: int, dim: int, dtype: torch.dtype) -> Blocks:
+    r"""Blocks of a kernel: none spills registers when compiled for sm_80, sm_90 and sm_100."""
+    width, wide = power_of_two(dim), dtype != torch.bfloat16
+    points, most = _TILES[width][wide]["backward" in kernel]
+    tile = min(most, max(32, power_of_two(clusters)))
+    warps = 8 if tile * width >= (2048 if wide else 4096) or tile == 128 else 4
+    return Blocks(points, tile, warps, stages=2)
+
+
+class Cut(NamedTuple):
+    r"""How a kernel's work is cut: ``splits`` of ``points`` points, ``clusters`` blocks each."""
+
+    splits: int
+    points: int
+    clusters: int
+    blocks: Blocks
+
+
+def cut(kernel: str, query: Tensor, clusters: int) -> Cut:
+    r"""Cut the work of a kernel, given a tensor of the points (B, H, N, D)."""
+    batch, heads, points, dim = query.shape
+    block = blocks(kernel, clusters, dim, query.dtype)
+    cluster_blocks = -(-clusters // block.clusters)
+    if kernel in ("logsumexp", "assignment_backward_points", "attend_backward_points"):
+        return Cut(-(-points // block.points), block.points, 1, block)
+    if kernel == "dispatch":  # every program handles all clusters
+        cluster_blocks = 1
+    wanted = max(1, _PROGRAMS // (batch * heads * cluster_blocks))
+    split = max(-(-points // (wanted * block.points)), _BLOCKS_A_SPLIT) * block.points
+    return Cut(-(-points // split), split, cluster_blocks, block)
