@@ -13,7 +13,7 @@ from physicsnemo.nn.module.flare_attention import FLARE as FLAREAttention
 from physicsnemo.nn.module.physics_attention import PhysicsAttentionIrregularMesh
 
 from physicsnemo_cano import CANO, ClusterAttention
-from physicsnemo_cano.nn.functional.specification import cluster_attention_specification
+from physicsnemo_cano.nn.functional.cluster_attention import cluster_attention_reference
 
 DIM, HEADS, LAYERS = 128, 8, 8
 DIM_HEAD = DIM // HEADS
@@ -29,7 +29,7 @@ class Specification(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         r"""Of (B, N, C), as all entries."""
         heads = self.layer.to_qkv(x).unflatten(-1, (3, HEADS, DIM_HEAD)).permute(2, 0, 3, 1, 4)
-        attended = cluster_attention_specification(*heads, self.layer.centroids)
+        attended = cluster_attention_reference(*heads, self.layer.centroids)
         return self.layer.to_out(attended.transpose(1, 2).flatten(2))
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from physicsnemo_cano.nn.functional.triton import passes, sizes
+from physicsnemo_cano.nn.functional.cluster_attention.triton import passes, sizes
 
 TARGETS = {80: 163 * 1024, 90: 227 * 1024, 100: 227 * 1024}
 """Compute capabilities, and the bytes of shared memory that a block may use there."""

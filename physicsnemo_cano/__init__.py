@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .models.cano import CANO
-    from .nn.cluster_attention import ClusterAttention
+    from .nn.module.cluster_attention import ClusterAttention
 
 __version__ = "0.1.0"
 __all__ = ["CANO", "ClusterAttention", "__version__"]
 
-_MODULES = {"CANO": ".models.cano", "ClusterAttention": ".nn.cluster_attention"}
+_MODULES = {"CANO": ".models.cano", "ClusterAttention": ".nn.module.cluster_attention"}
 
 
 def __getattr__(name: str):

@@ -1,3 +1,5 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
 r"""The Cluster Attention Neural Operator as a PhysicsNeMo module."""
 
 from __future__ import annotations
@@ -13,13 +15,11 @@ from jaxtyping import Bool, Float
 from physicsnemo.core import ModelMetaData, Module
 from physicsnemo.nn import Mlp, PositionalEmbedding
 
-from physicsnemo_cano.nn.cluster_attention import ClusterAttention, is_two_tensors
-from physicsnemo_cano.nn.functional import ranks
-from physicsnemo_cano.nn.functional.cluster_attention import (
-    by_chunks,
-    check_mask_and_weights,
-    normalized_weights,
-)
+from physicsnemo_cano.nn.functional.cluster_attention import PointWeights, prepare_weights
+from physicsnemo_cano.nn.functional.cluster_attention.passes import is_autocast_enabled
+from physicsnemo_cano.nn.functional.cluster_attention.streaming import by_chunks
+from physicsnemo_cano.nn.module.cluster_attention import ClusterAttention, is_two_tensors
+from physicsnemo_cano.parallel.shards import ALL_POINTS, Shards
 
 
 @dataclass
@@ -51,7 +51,7 @@ class CANOBlock(nn.Module):
     -------
     h : torch.Tensor
         Shape :math:`(B, N, C)`; the other arguments as in
-        :meth:`physicsnemo_cano.ClusterAttention.attend`.
+        :class:`~physicsnemo_cano.ClusterAttention`'s.
 
     Outputs
     -------
@@ -70,13 +70,14 @@ class CANOBlock(nn.Module):
         self,
         h: Float[torch.Tensor, "B N C"],
         mask: Bool[torch.Tensor, "B N"] | None = None,
-        weights: Float[torch.Tensor, "B N"] | None = None,
+        weights: PointWeights | None = None,
         spatial_shape: Sequence[int] | None = None,
+        shards: Shards = ALL_POINTS,
     ) -> Float[torch.Tensor, "B N C"]:
         r"""Apply the block; see the class for the shapes."""
         attention, size = self.attention, self.attention.chunk_size
         if size is None:
-            h = h + attention.attend(self.norm_attention(h), mask, weights, spatial_shape)
+            h = h + attention(self.norm_attention(h), mask, weights, spatial_shape, shards)
             return h + self.mlp(self.norm_mlp(h))
 
         # In chunks, nothing wider than h is held for more points than that.
@@ -87,12 +88,12 @@ class CANOBlock(nn.Module):
                 return attention.prepare(self.norm_attention(piece), mask)
 
         else:  # a convolution needs its neighbours
-            x = attention.prepare(self.norm_attention(h), mask, spatial_shape)
+            x = attention.prepare(self.norm_attention(h), mask, spatial_shape, shards)
 
             def prepare(piece, mask):
                 return piece
 
-        attended = attention.summarize(prepare, x, mask, weights)
+        attended = attention.summarize(prepare, x, mask, weights, shards)
 
         def update(h, x, mask):
             h = h + attention.dispatch(prepare(x, mask), attended)
@@ -104,7 +105,7 @@ class CANOBlock(nn.Module):
         self,
         h: Float[torch.Tensor, "B N C"],
         mask: Bool[torch.Tensor, "B N"] | None = None,
-        weights: Float[torch.Tensor, "B N"] | None = None,
+        weights: PointWeights | None = None,
         spatial_shape: Sequence[int] | None = None,
     ) -> Float[torch.Tensor, "B H N K"]:
         r"""How the forward pass of the same inputs assigns the points to clusters (eq. 13)."""
@@ -180,6 +181,9 @@ class CANO(Module):
     weights : torch.Tensor, optional
         Quadrature weights of the points (areas, volumes), non-negative, of any scale,
         :math:`(B, N)`, :math:`(B, 1, N)` or of the grid's layout.
+    shards : Shards, optional
+        Where processes share a sample's points, and the inputs are this process's share: who has
+        which. Inputs that are PhysicsNeMo's ``ShardTensor`` say so themselves.
 
     Outputs
     -------
@@ -278,33 +282,36 @@ class CANO(Module):
         time: Float[torch.Tensor, " B"] | None = None,
         mask: Bool[torch.Tensor, "B *points"] | None = None,
         weights: Float[torch.Tensor, "B *points"] | None = None,
+        shards: Shards = ALL_POINTS,
     ) -> Float[torch.Tensor, "B *points C_out"]:
         r"""Predict the output function; see the class for the shapes."""
         if not torch.compiler.is_compiling():
             if any(hasattr(t, "device_mesh") for t in (fx, embedding)):  # a ShardTensor
                 # Imported for those who shard alone: PhysicsNeMo's domain_parallel patches torch.
-                from physicsnemo_cano.models.domain_parallel import forward_on_shards
+                from physicsnemo_cano.parallel.shard_tensor import forward_on_shards
 
                 return forward_on_shards(self, fx, embedding, time, mask, weights)
-            self._check(fx, embedding, time, mask, weights)
+            self._check(fx, embedding, time)
         shape = self._grid(fx, embedding)
         layout = fx if embedding is None or _points(fx) != 1 else embedding
         layout = layout.shape[1:-1]
 
         fx = fx.flatten(1, -2)  # (B, N, C), or (B, 1, C) for global inputs
         if self.unified_pos:
-            lines = ranks.own_lines(_lines(ranks.whole_shape(shape), fx))
+            lines = shards.own_lines(_lines(shards.grid_shape(shape), fx))
             embedding = _product(lines).expand(fx.shape[0], -1, -1)  # (B, N, axes)
         else:
             embedding = embedding.flatten(1, -2)  # (B, N, C_emb)
-        weights = None if weights is None else weights.flatten(1)  # (B, N)
+        mask, weights = (t if t is None or t.ndim < 2 else t.flatten(1) for t in (mask, weights))
+        batch, points = embedding.shape[:2]
+        weights = prepare_weights(
+            mask, weights, batch=batch, points=points, dtype=embedding.dtype, shards=shards
+        )
         if mask is not None:
-            mask = mask.flatten(1)  # (B, N)
             padding = ~mask.unsqueeze(-1)
             # Padding may hold anything, NaN included, and 0 × NaN would reach the gradients.
             embedding = embedding.masked_fill(padding, 0)
             fx = fx if fx.shape[1] == 1 else fx.masked_fill(padding, 0)
-        weights = normalized_weights(mask, weights, embedding)
 
         size = self.chunk_size or embedding.shape[1]
         time = None if self.time_embedding is None else self.time_embedding(time).unsqueeze(1)
@@ -314,7 +321,7 @@ class CANO(Module):
 
         h = by_chunks(encode, size, embedding, None if fx.shape[1] == 1 else fx)  # (B, N, d)
         for block in self.blocks:
-            h = block(h, mask, weights, shape)
+            h = block(h, mask, weights, shape, shards)
         out = by_chunks(self.decoder, size, h)
         if mask is not None:
             out = out.masked_fill(padding, 0)
@@ -346,7 +353,7 @@ class CANO(Module):
                 return tuple(points.shape[1:-1])
         return tuple(self.structured_shape)
 
-    def _check(self, fx, embedding, time, mask, weights) -> None:
+    def _check(self, fx, embedding, time) -> None:
         inputs = {"fx": (fx, self.functional_dim)}
         if not self.unified_pos:
             if embedding is None:
@@ -362,7 +369,7 @@ class CANO(Module):
                 raise ValueError(
                     f"CANO expects {name} of shape {layouts}, got {tuple(tensor.shape)}"
                 )
-            if tensor.dtype != dtype and not torch.is_autocast_enabled(tensor.device.type):
+            if tensor.dtype != dtype and not is_autocast_enabled(tensor.device):
                 raise ValueError(f"CANO expects {name} of dtype {dtype}, got {tensor.dtype}")
         if embedding is not None and embedding.shape[0] != fx.shape[0]:
             raise ValueError(
@@ -387,8 +394,6 @@ class CANO(Module):
                 f"CANO expects the {math.prod(grid)} points of the grid {grid}, got {points}; on "
                 "another grid pass fx or embedding in the grid's layout (B, *grid, C)"
             )
-        mask, weights = (t if t is None or t.ndim < 2 else t.flatten(1) for t in (mask, weights))
-        check_mask_and_weights(mask, weights, fx.shape[0], points)
         if (time is not None) != (self.time_embedding is not None):
             raise ValueError(
                 "CANO expects a time if and only if time_input=True, "

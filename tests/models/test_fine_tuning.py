@@ -12,7 +12,7 @@ from physicsnemo.experimental.peft import (
 )
 
 from physicsnemo_cano import CANO
-from physicsnemo_cano.nn import cluster_attention
+from physicsnemo_cano.nn.functional.cluster_attention import choice
 
 PROJECTIONS = r"attention\.to_(qkv|out)$"
 EVERY_LINEAR = r"(layers\.\d|decoder\.1|to_qkv|to_out)$"
@@ -55,7 +55,7 @@ def test_adapters_act_as_their_merged_weights(pattern, n_wrapped, chunk_size, in
 
 
 def test_large_inputs_too(inputs, monkeypatch):
-    monkeypatch.setattr(cluster_attention, "_LARGE", 0)  # in tiles, were it not for the adapters
+    monkeypatch.setattr(choice, "TILED_BYTES", 0)  # in tiles, were it not for the adapters
     net, _ = adapted(PROJECTIONS)
     with_adapters = net(*inputs)
     torch.testing.assert_close(with_adapters, merge_lora(net)(*inputs), rtol=1e-4, atol=1e-5)

@@ -9,9 +9,9 @@ from torch.nn.functional import conv2d, pad
 from torch.nn.utils import prune
 
 from physicsnemo_cano import ClusterAttention
-from physicsnemo_cano.nn import cluster_attention
-from physicsnemo_cano.nn.cluster_attention import GridConvolution
-from physicsnemo_cano.nn.functional import tiles
+from physicsnemo_cano.nn.functional.cluster_attention import choice
+from physicsnemo_cano.nn.module import GridConvolution
+from physicsnemo_cano.nn.functional.cluster_attention.tiled import tiles
 
 
 def layer(**options):
@@ -192,7 +192,7 @@ def test_tiles_change_nothing(shape, monkeypatch):
 
     whole = run()
     monkeypatch.setattr(tiles, "_tile_size", lambda heads, clusters: 7)
-    monkeypatch.setattr(cluster_attention, "_LARGE", 0)
+    monkeypatch.setattr(choice, "TILED_BYTES", 0)
     for value, expected in zip(run(), whole, strict=True):
         torch.testing.assert_close(value, expected)
 
@@ -200,7 +200,7 @@ def test_tiles_change_nothing(shape, monkeypatch):
 @pytest.mark.parametrize("large", [0, 2**60])
 @pytest.mark.parametrize("name", ["to_qkv", "to_out"])
 def test_hooks_on_the_projections_run_as_does_pruning(name, large, monkeypatch):
-    monkeypatch.setattr(cluster_attention, "_LARGE", large)
+    monkeypatch.setattr(choice, "TILED_BYTES", large)
     attention, x = layer(), torch.randn(1, 9, 6, dtype=torch.float64)
     expected, calls = attention(x), []
     getattr(attention, name).register_forward_hook(lambda *_: calls.append(1))
@@ -215,14 +215,14 @@ def test_hooks_on_the_projections_run_as_does_pruning(name, large, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")  # of the tracer: deprecated, constants
 def test_a_traced_layer_is_not_in_tiles(monkeypatch):
-    monkeypatch.setattr(cluster_attention, "_LARGE", 0)
+    monkeypatch.setattr(choice, "TILED_BYTES", 0)
     attention, x = layer().requires_grad_(False), torch.randn(2, 1, 9, 6, dtype=torch.float64)
     traced = torch.jit.trace(attention, x[0])
     torch.testing.assert_close(traced(x[1]), attention(x[1]))
 
 
 def test_a_layer_of_fake_tensors_is_not_in_tiles(monkeypatch):
-    monkeypatch.setattr(cluster_attention, "_LARGE", 0)
+    monkeypatch.setattr(choice, "TILED_BYTES", 0)
     with FakeTensorMode():
         attention = ClusterAttention(6, 2, 3, n_clusters=4)
         assert attention(torch.empty(1, 9, 6)).shape == (1, 9, 6)

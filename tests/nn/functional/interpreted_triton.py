@@ -11,7 +11,7 @@ import math
 import pytest
 import torch
 
-from physicsnemo_cano.nn.functional.triton import aggregate, attend, dispatch, supports
+from physicsnemo_cano.nn.functional.cluster_attention.triton import aggregate, attend, dispatch, supports
 
 BATCH, HEADS = 2, 2
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from physicsnemo_cano.nn.functional import cluster_attention
-from physicsnemo_cano.nn.functional.specification import cluster_attention_specification
+from physicsnemo_cano.nn.functional.cluster_attention import cluster_attention_reference
 
 
 def inputs(batch=2, heads=2, points=7, dim=3, clusters=4, dtype=torch.float64, seed=0):
@@ -60,7 +60,7 @@ def loop(query, key, value, centroids, weights, normalize):
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("function", [cluster_attention, cluster_attention_specification])
+@pytest.mark.parametrize("function", [cluster_attention, cluster_attention_reference])
 def test_equals_the_equations_written_as_loops(function, normalize):
     q, k, v, c = inputs()
     w = torch.rand(2, 7, dtype=torch.float64) + 0.1
@@ -98,7 +98,7 @@ def test_fast_path_equals_the_specification_with_gradients(
     if weighted:
         weights = torch.rand(batch, points, generator=generator) + 1e-3
     options = {"mask": mask, "weights": weights, "normalize_queries": normalize}
-    expected = cluster_attention_specification(*tensors, **options)
+    expected = cluster_attention_reference(*tensors, **options)
     got = cluster_attention(*tensors, **options, chunk_size=chunk_size)
     torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
     upstream = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
@@ -114,7 +114,7 @@ def test_fast_path_equals_the_specification_with_gradients(
 def test_many_tiles_in_single_precision(chunk_size):
     q, k, v, c = (t.requires_grad_() for t in inputs(1, 2, 3000, 8, 16, dtype=torch.float32))
     w = torch.rand(1, 3000) + 0.1
-    expected = cluster_attention_specification(q, k, v, c, weights=w)
+    expected = cluster_attention_reference(q, k, v, c, weights=w)
     got = cluster_attention(q, k, v, c, weights=w, chunk_size=chunk_size)
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
     grads = torch.autograd.grad(got.square().sum(), (q, k, v, c))

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from physicsnemo_cano.nn.functional import tiled, tiles
-from physicsnemo_cano.nn.functional.specification import cluster_attention_specification
+from physicsnemo_cano.nn.functional.cluster_attention.tiled import layer as tiled, tiles
+from physicsnemo_cano.nn.functional.cluster_attention import cluster_attention_reference
 
 
 def inputs(batch=2, points=11, features=5, heads=2, dim=3, clusters=4, seed=0, weighted=True):
@@ -36,7 +36,7 @@ def inputs(batch=2, points=11, features=5, heads=2, dim=3, clusters=4, seed=0, w
 
 def specification(x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights, normalize):
     heads = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, len(centroids), -1))
-    y = cluster_attention_specification(
+    y = cluster_attention_reference(
         *heads.permute(2, 0, 3, 1, 4), centroids, weights=weights, normalize_queries=normalize
     )
     return F.linear(y.transpose(1, 2).flatten(2), out_weight, out_bias)

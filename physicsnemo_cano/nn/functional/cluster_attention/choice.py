@@ -34,13 +34,14 @@ CPU_AGGREGATE_POINTS = 1024
 """Points of a tile of the aggregation on CPUs outside the tiled layer: its assignments, 256 KiB at
 64 clusters a head, stay in the second-level cache; 4096 points took 1.3 times as long."""
 
-DEVICE_AGGREGATE_BYTES = 2**30
-"""Bytes of a tile's assignments on other devices, which pay for each operation rather than for
-memory: 524,288 points of 8 heads and 64 clusters. Counted, not timed: 2 tiles at a million points."""
+DEVICE_BYTES = 2**30
+"""Bytes of the assignments or logits that exist at a time on other devices, which pay for each
+operation rather than for memory: 524,288 points of 8 heads and 64 clusters. Counted, not timed: a
+layer then has 35 operations forward and 76 backward at a million points."""
 
 MERGED_POINTS = 65536
-"""Points of a chunk where partial attentions are merged though no ``chunk_size`` is given. Its
-logits, 128 MiB at 8 heads and 64 clusters, are small beside the features of the points."""
+"""Points of a chunk on CPUs where partial attentions are merged though no ``chunk_size`` is given.
+Its logits, 128 MiB at 8 heads and 64 clusters, are small beside the features of the points."""
 
 _log = logging.getLogger(__name__)
 _said: set[str] = set()
@@ -132,7 +133,28 @@ def aggregate_tile(query: Tensor, centroids: Tensor) -> int:
     """
     if torch.compiler.is_compiling():
         return query.shape[-2]
-    if query.device.type == "cpu":
-        return CPU_AGGREGATE_POINTS
-    a_point = max(query.shape[0], 1) * centroids.shape[0] * centroids.shape[1] * query.itemsize
-    return max(DEVICE_AGGREGATE_BYTES // a_point, 1)
+    return CPU_AGGREGATE_POINTS if query.device.type == "cpu" else _budget(query, centroids)
+
+
+def merged_points(query: Tensor, centroids: Tensor) -> int:
+    r"""Points of a chunk of :mod:`.streaming` where the caller names no ``chunk_size``.
+
+    Parameters
+    ----------
+    query : torch.Tensor
+        Shape :math:`(B, H, N, D)`.
+    centroids : torch.Tensor
+        Shape :math:`(H, K_c, D)`.
+
+    Returns
+    -------
+    int
+        At least one.
+    """
+    return MERGED_POINTS if query.device.type == "cpu" else _budget(query, centroids)
+
+
+def _budget(query: Tensor, centroids: Tensor) -> int:
+    heads, clusters = centroids.shape[:2]
+    bytes_a_point = max(query.shape[0], 1) * heads * clusters * max(query.itemsize, 4)
+    return max(DEVICE_BYTES // bytes_a_point, 1)

@@ -13,7 +13,7 @@ from torch import Tensor
 from physicsnemo_cano.parallel.shards import ALL_POINTS, Shards
 
 from . import passes, triton
-from .choice import IMPLEMENTATIONS, MERGED_POINTS, choose
+from .choice import IMPLEMENTATIONS, choose, merged_points
 from .reference import cluster_attention_reference
 from .streaming import cluster_queries, streamed_attention
 from .tiled import tiled_layer
@@ -141,7 +141,7 @@ def cluster_attention(
         )
     else:
         if projection is not None:
-            query, key, value = _project(query, projection, centroids)
+            query, key, value = _project(query, projection, centroids, implementation)
         if implementation == "reference":
             out = cluster_attention_reference(
                 query,
@@ -153,24 +153,33 @@ def cluster_attention(
                 normalize_queries=normalize_queries,
             )
         elif implementation == "streaming":
-            size = chunk_size or MERGED_POINTS
+            size = chunk_size or merged_points(query, centroids)
             out = streamed_attention(
                 query, key, value, centroids, prepared, normalize_queries, size, shards
             )
-        else:
-            kernels = triton if implementation == "triton" else passes
-            sums, masses = kernels.aggregate(query, centroids, prepared)
+        elif implementation == "triton":
+            values = None if prepared is None else prepared.values
+            sums, masses, logsumexp = triton.aggregate(query, centroids, values)
             clusters = cluster_queries(sums, masses, normalize_queries)
-            attended = kernels.attend_to_all(clusters, key, value, prepared)
-            out = kernels.dispatch(query, centroids, attended)
+            attended, _ = triton.attend(clusters, key, value, values)
+            out = triton.dispatch(query, centroids, attended, logsumexp)
+        else:
+            sums, masses = passes.aggregate(query, centroids, prepared)
+            clusters = cluster_queries(sums, masses, normalize_queries)
+            attended = passes.attend_to_all(clusters, key, value, prepared)
+            out = passes.dispatch(query, centroids, attended)
         if projection is not None:
             out = F.linear(out.transpose(1, 2).flatten(2), *projection[2:])
     return out if mask is None else out.masked_fill(padding, 0)
 
 
-def _project(x: Tensor, projection: Projection, centroids: Tensor) -> tuple[Tensor, ...]:
+def _project(
+    x: Tensor, projection: Projection, centroids: Tensor, implementation: str
+) -> tuple[Tensor, ...]:
     r"""Queries, keys and values (eq. 9), each (B, H, N, D)."""
-    heads = F.linear(x, *projection[:2]).unflatten(-1, (3, len(centroids), -1))
+    heads = F.linear(x, *projection[:2]).unflatten(-1, (3, len(centroids), -1))  # (B, N, 3, H, D)
+    if implementation == "triton":  # its kernels read by strides, and so write the gradients
+        return tuple(part.transpose(1, 2) for part in heads.unbind(2))
     # Contiguous heads: every pass over the points then streams through memory.
     return heads.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
 

@@ -131,11 +131,16 @@ def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query, centroids, attended.to(query.dtype), scale=1.0)
 
 
+def is_autocast_enabled(device: torch.device) -> bool:
+    r"""Whether autocast is on; unlike torch's own answer, on every device, meta included."""
+    return device.type != "meta" and torch.is_autocast_enabled(device.type)
+
+
 def without_autocast(device: torch.device) -> contextlib.AbstractContextManager:
-    r"""Compute in the types that are given; ``torch.autocast`` refuses some devices, as meta."""
-    if device.type == "meta" or not torch.is_autocast_enabled(device.type):
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, enabled=False)
+    r"""Compute in the types that are given."""
+    if is_autocast_enabled(device):
+        return torch.autocast(device.type, enabled=False)
+    return contextlib.nullcontext()
 
 
 class _Aggregate(torch.autograd.Function):

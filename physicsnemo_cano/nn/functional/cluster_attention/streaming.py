@@ -17,7 +17,8 @@ from torch.utils.checkpoint import checkpoint
 
 from physicsnemo_cano.parallel.shards import ALL_POINTS, Shards
 
-from . import passes
+from . import passes, triton
+from .choice import uses_triton
 from .passes import PartialSoftmax
 from .weights import PointWeights
 
@@ -66,7 +67,7 @@ def streamed_attention(
         normalize_queries,
         shards,
     )
-    return torch.cat([recomputed(passes.dispatch, q, centroids, attended) for q in queries], dim=2)
+    return torch.cat([recomputed(dispatch, q, centroids, attended) for q in queries], dim=2)
 
 
 def cluster_values(
@@ -169,9 +170,27 @@ def recomputed(function: Callable, *args):
     return function(*args)
 
 
+def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
+    r"""Bring the clusters' values back to a chunk of points (eq. 16); as :func:`.passes.dispatch`."""
+    kernels = triton if uses_triton(query, centroids) else passes
+    return kernels.dispatch(query, centroids, attended)
+
+
 def _aggregate(queries, centroids, weights, *piece):
-    return passes.aggregate(queries(*piece), centroids, weights)
+    query = queries(*piece)
+    if uses_triton(query, centroids):
+        return triton.aggregate(query, centroids, None if weights is None else weights.values)[:2]
+    return passes.aggregate(query, centroids, weights)
 
 
 def _attend(keys_values, weights, clusters, *piece):
-    return tuple(passes.attend(clusters, *keys_values(*piece), weights))
+    key, value = keys_values(*piece)
+    if not uses_triton(key, clusters[0]):
+        return tuple(passes.attend(clusters, key, value, weights))
+    values, logsumexp = triton.attend(
+        clusters, key, value, None if weights is None else weights.values
+    )
+    # -inf where no point of the chunk is present
+    maximum = logsumexp.detach().clamp_min(torch.finfo(logsumexp.dtype).min / 4)
+    sum_exp = (logsumexp - maximum).exp()
+    return maximum, sum_exp, values * sum_exp

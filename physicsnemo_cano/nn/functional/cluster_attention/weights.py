@@ -71,7 +71,9 @@ def prepare_weights(
     """
     if not torch.compiler.is_compiling():
         _check_types(mask, weights, batch, points)
-        _check_values(mask, weights, shards)
+        present = weights if mask is None else mask
+        if present is not None and present.device.type == "cpu":
+            _check_values(mask, weights, shards)
     if mask is None and weights is None:
         return None
     dtype = torch.promote_types(dtype, torch.float32)
@@ -85,8 +87,12 @@ def prepare_weights(
             values = values.masked_fill(~mask, 0)
             count = shards.sum(mask.sum(-1, keepdim=True))
         values = values / (shards.sum(values.sum(-1, keepdim=True)) / count)
-    # NaN of negative weights passes through the maximum, as it should.
-    return PointWeights(values, values.log().clamp_min(torch.finfo(dtype).min / 2))
+    return PointWeights(values, log_weights(values))
+
+
+def log_weights(values: Tensor) -> Tensor:
+    r"""Logarithms without gradient, finite where a weight is zero and NaN where it is negative."""
+    return values.detach().log().clamp_min(torch.finfo(values.dtype).min / 2)
 
 
 def _check_types(mask: Tensor | None, weights: Tensor | None, batch: int, points: int) -> None:
@@ -120,10 +126,7 @@ def _check_values(mask: Tensor | None, weights: Tensor | None, shards: Shards) -
 
 
 def _is_any(wrong: Tensor) -> bool:
-    r"""Whether anything is wrong, as far as values can be read without waiting for a device."""
-    if wrong.device.type != "cpu":
-        return False
     try:
         return bool(wrong.any())
-    except RuntimeError:  # under vmap and in fake tensors there are no values
+    except RuntimeError:  # under vmap and in fake tensors there are no values to read
         return False

@@ -15,7 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .cluster_attention import attention, mean_query
+from .. import passes
+from ..streaming import cluster_queries
+from ..weights import PointWeights, log_weights
 from .tiles import GradientTiles, Tiles
 
 
@@ -74,7 +76,7 @@ class _TiledLayer(torch.autograd.Function):
         for b in range(batch):
             tiles.take(x[b], None if weights is None else weights[b])
             sums, masses = tiles.aggregate(queries[b], point_norms[b])
-            clusters = mean_query(sums, masses) if normalize else sums
+            clusters = cluster_queries(sums, masses, normalize)
             clusters = clusters / math.sqrt(dim)
             attended, cluster_norms = tiles.attend(clusters)
             attended += tiles.value_bias
@@ -161,7 +163,11 @@ class _TiledGradient(torch.autograd.Function):
 
 def _plain_layer(normalize, x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights=None):
     heads = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, len(centroids), -1))
-    y = attention(*heads.permute(2, 0, 3, 1, 4), centroids, weights, normalize)
+    query, key, value = heads.permute(2, 0, 3, 1, 4)
+    prepared = None if weights is None else PointWeights(weights, log_weights(weights))
+    clusters = cluster_queries(*passes.aggregate(query, centroids, prepared), normalize)
+    _, sum_exp, weighted_sum = passes.attend(clusters, key, value, prepared)
+    y = passes.dispatch(query, centroids, weighted_sum / sum_exp)
     return F.linear(y.transpose(1, 2).flatten(2), out_weight, out_bias)
 
 

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .cluster_attention import log_weights
+from ..weights import log_weights
 
 _LARGEST = 1e12
 """Sums of exponentials up to this and down to its inverse lose nothing in float32, and are far
@@ -134,7 +134,7 @@ class _Passes:
         self.weights = self.log_weights = itertools.repeat(None)  # so tiles are zipped unstrictly
         if self.weighted:
             self.weights = self.tiles(weights)  # each (n,)
-            self.log_weights = self.tiles(log_weights(weights[None], x.dtype)[0, 0, 0])
+            self.log_weights = self.tiles(log_weights(weights))
         self.raised = self.weighted and not weights.all()  # absent points have the lowest logits
 
     def tiles(self, tensor, dim=-1):

@@ -33,7 +33,7 @@ def supports(query: Tensor, centroids: Tensor) -> str | None:
     Parameters
     ----------
     query : torch.Tensor
-        Shape :math:`(B, H, N, D)`.
+        Shape :math:`(B, H, N, D)`, or the features that queries are made from, :math:`(B, N, C)`.
     centroids : torch.Tensor
         Shape :math:`(H, K_c, D)`.
 
@@ -42,8 +42,8 @@ def supports(query: Tensor, centroids: Tensor) -> str | None:
     str or None
         ``None`` if they can, otherwise the reason why not.
     """
-    device, batch, dim = query.device.type, query.shape[0], query.shape[3]
-    clusters = centroids.shape[1]
+    device, batch = query.device.type, query.shape[0]
+    clusters, dim = centroids.shape[1:]
     if not INSTALLED:
         return "triton is not installed"
     if device not in ("cuda", "meta") and not (device == "cpu" and INTERPRETED):
