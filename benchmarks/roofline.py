@@ -25,6 +25,7 @@ from torch.utils.flop_counter import flop_registry
 
 from benchmarks.entries import DIM, DIM_HEAD, HEADS, LAYER_ENTRIES
 from benchmarks.operations import Operations
+from physicsnemo_cano.nn.functional.cluster_attention.triton import sizes
 
 RESULTS = Path(__file__).with_name("results")
 PAGE = Path(__file__).parents[1] / "docs" / "roofline.md"
@@ -173,7 +174,7 @@ def cost(
     r"""Bytes and operations of one call: of one kernel, or of those of our own operators."""
     name = operator.name().partition("::")[2].partition(".")[0]
     if operator.namespace == "cano":
-        return KERNELS[name](Sizes.of(case))
+        return KERNELS[name](case)
     tensors = tree_leaves((args[1:] if name in OVERWRITING else args, kwargs, result))
     moved = 0 if "empty" in name else sum(map(_bytes, tensors))
     formula = flop_registry.get(operator.overloadpacket)
@@ -219,28 +220,22 @@ class Sizes(NamedTuple):
     unit: str
 
     @classmethod
-    def of(cls, case: Case) -> Sizes:
-        r"""Of a case."""
+    def of(cls, case: Case, kernel: str) -> Sizes:
+        r"""Of a case, cut as the kernel is."""
         inner = HEADS * DIM_HEAD
-        blocks = -(-case.slots // TILE)
+        query = torch.empty(1, HEADS, case.points, DIM_HEAD, device="meta", dtype=case.dtype)
+        cut = sizes.cut(kernel, query, case.slots)
         return cls(
             field=case.points * inner * case.dtype.itemsize,
             of_heads=case.points * HEADS * 4,
             of_slots=case.slots * inner * 4,
-            splits=PROGRAMS // (HEADS * blocks),
+            splits=cut.splits,
             product=2 * case.points * inner * case.slots,
             scores=case.points * HEADS * case.slots,
-            fits=blocks == 1,
-            unit="bfloat16" if case.dtype == torch.bfloat16 else FLOAT32,
+            fits=cut.blocks.clusters >= case.slots,
+            unit="bfloat16" if case.dtype == torch.bfloat16 else "3xTF32",
         )
 
-
-TILE = 128
-"""Slots that a program of our kernels holds, at up to 64 features a head."""
-PROGRAMS = 1024
-"""Programs that our kernels are cut into for sums over points."""
-FLOAT32 = "float32"
-"""What does the products of our kernels in float32."""
 
 # Each formula: what is read and, after the semicolon, what is written, each once (programs on the
 # same points run together, so that blocks of slots share the points in the cache); the products by
@@ -379,13 +374,24 @@ def _aggregate_backward(s: Sizes) -> list[Cost]:
     return [points, slots, _merge("aggregate backward", s, 1)]
 
 
-KERNELS: dict[str, Callable[[Sizes], list[Cost]]] = {
-    "aggregate": _aggregate,
-    "attend": _attend,
-    "dispatch": _dispatch,
-    "aggregate_backward": _aggregate_backward,
-    "attend_backward": _attend_backward,
-    "dispatch_backward": _dispatch_backward,
+class Kernel(NamedTuple):
+    r"""A formula, and the kernel whose cut it takes."""
+
+    costs: Callable[[Sizes], list[Cost]]
+    cut_as: str
+
+    def __call__(self, case: Case, **changes) -> list[Cost]:
+        r"""Costs of a case."""
+        return self.costs(Sizes.of(case, self.cut_as)._replace(**changes))
+
+
+KERNELS = {
+    "aggregate": Kernel(_aggregate, "aggregate"),
+    "attend": Kernel(_attend, "attend"),
+    "dispatch": Kernel(_dispatch, "dispatch"),
+    "aggregate_backward": Kernel(_aggregate_backward, "assignment_backward"),
+    "attend_backward": Kernel(_attend_backward, "attend_backward"),
+    "dispatch_backward": Kernel(_dispatch_backward, "assignment_backward"),
 }
 
 
@@ -399,14 +405,15 @@ class Fusion(NamedTuple):
 
 def fusions(points: int) -> list[Fusion]:
     r"""What larger kernels would save, of the layer with our kernels as they are."""
-    s = Sizes.of(Case("cano_triton", "training", torch.bfloat16, points, 64))
-    in_float32 = Sizes.of(Case("cano_triton", "training", torch.float32, points, 64))
-    in_blocks = Sizes.of(Case("cano_triton", "training", torch.bfloat16, points, 512))
+    case = Case("cano_triton", "training", torch.bfloat16, points, 64)
+    s = Sizes.of(case, "aggregate")
     linear = 2 * points * DIM * HEADS * DIM_HEAD  # operations of one projection of the points
     project = Cost("project to q, k, v", 4 * s.field, 3 * linear, 0, s.unit)
     project_out = Cost("project out", 2 * s.field, linear, 0, s.unit)
-    (aggregate, merged), (attend, merged_too), (dispatch,) = _aggregate(s), _attend(s), _dispatch(s)
-    gather_backward = _aggregate_backward(s)[0]
+    aggregate, merged = KERNELS["aggregate"](case)
+    attend, merged_too = KERNELS["attend"](case)
+    (dispatch,) = KERNELS["dispatch"](case)
+    aggregate_backward, _ = KERNELS["aggregate_backward"](case)
 
     def joined(*costs: Cost, saved: int = 0, more: int = 0) -> list[Cost]:
         sums = (sum(column) for column in list(zip(*costs, strict=True))[1:4])
@@ -449,28 +456,23 @@ def fusions(points: int) -> list[Fusion]:
         Fusion(
             "gradients of q, k, v: added, stacked and copied, or written into one tensor",
             [
-                gather_backward,
+                aggregate_backward,
                 Cost("add both of q", 3 * s.field),
                 Cost("stack", 6 * s.field),
                 Cost("clone", 6 * s.field),
             ],
-            joined(gather_backward, saved=-s.field),  # reads the gradient that it adds to
+            joined(aggregate_backward, saved=-s.field),  # reads the gradient that it adds to
         ),
-        Fusion(
-            "512 slots, training, the six passes: blocks of 128 slots, or all in a program",
-            _passes(in_blocks),
-            _passes(in_blocks._replace(fits=True, splits=s.splits)),
-        ),
-        Fusion(
-            "float32, training, the six passes: products in float32, or three in TF32",
-            _passes(in_float32),
-            _passes(in_float32._replace(unit="3xTF32")),
+        *(
+            Fusion(
+                f"{slots} slots, training, the six passes: slots in blocks, or all in a program",
+                [c for kernel in KERNELS.values() for c in kernel(many)],
+                [c for kernel in KERNELS.values() for c in kernel(many, fits=True)],
+            )
+            for slots in (128, 512)
+            for many in [case._replace(slots=slots)]
         ),
     ]
-
-
-def _passes(s: Sizes) -> list[Cost]:
-    return [cost for kernel in KERNELS.values() for cost in kernel(s)]
 
 
 def study() -> list[dict]:

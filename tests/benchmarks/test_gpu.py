@@ -12,12 +12,16 @@ import torch
 from benchmarks import gpu
 
 ROOT = Path(__file__).parents[2]
-WITHOUT_PHYSICSNEMO = """
+WITH_TORCH_ALONE = """
 import sys
 for package in ("physicsnemo", "jaxtyping", "einops", "hydra", "h5py", "tqdm", "matplotlib"):
     sys.modules[package] = None  # importing it raises an ImportError
-from benchmarks.gpu import main
-sys.exit(main(sys.argv[1:]))
+import torch
+from benchmarks import gpu
+origin, makers = gpu.rivals()
+for make in (gpu.Cano, *makers.values()):
+    print(make(8)(torch.ones(2, 5, gpu.DIM)).shape)
+print(origin)
 """
 
 
@@ -26,19 +30,12 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def test_quick_run_needs_torch_alone(tmp_path):
+def test_quick_run(tmp_path, capsys):
     out = tmp_path / "gpu.csv"
-    command = [sys.executable, "-c", WITHOUT_PHYSICSNEMO]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    run = subprocess.run(
-        [*command, "--device", "cpu", "--quick", "--out", str(out)],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert "Transolver and FLARE: written from their papers" in run.stdout
-    assert "0 checks failed" in run.stdout
+    assert gpu.main(["--device", "cpu", "--quick", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "Transolver and FLARE: PhysicsNeMo's" in printed
+    assert "0 checks failed" in printed
     rows = read(out)
     outcomes = {(row["step"], row["outcome"]) for row in rows}
     expected = dict.fromkeys([*gpu.CHECKS, "times"], "ok")
@@ -48,6 +45,19 @@ def test_quick_run_needs_torch_alone(tmp_path):
     assert timed >= {"cano sdpa", "cano streaming", "transolver", "flare"}
     errors = {float(row["error"]) for row in rows if row["step"] == "equations"}
     assert 0 < min(errors) < 1e-5  # float32, relative to the norm
+
+
+def test_needs_torch_alone():
+    run = subprocess.run(
+        [sys.executable, "-c", WITH_TORCH_ALONE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert run.returncode == 0, run.stderr
+    *shapes, origin = run.stdout.splitlines()
+    assert shapes == [f"torch.Size([2, 5, {gpu.DIM}])"] * 3
+    assert origin.startswith("written from their papers")
 
 
 def test_a_wrong_layer_fails_and_does_not_stop_the_others(tmp_path, monkeypatch):
