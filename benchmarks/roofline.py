@@ -465,12 +465,12 @@ def fusions(points: int) -> list[Fusion]:
         ),
         *(
             Fusion(
-                f"{slots} slots, training, the six passes: slots in blocks, or all in a program",
+                f"{many.slots} slots, {_type(many.dtype)}, training, the six passes: slots in "
+                "blocks, or all in a program",
                 [c for kernel in KERNELS.values() for c in kernel(many)],
                 [c for kernel in KERNELS.values() for c in kernel(many, fits=True)],
             )
-            for slots in (128, 512)
-            for many in [case._replace(slots=slots)]
+            for many in (case._replace(slots=512), case._replace(dtype=torch.float32))
         ),
     ]
 
@@ -487,13 +487,17 @@ def study() -> list[dict]:
     ]
 
 
+def _type(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def row(case: Case) -> dict:
     r"""Of the table: sums over the kernels, and milliseconds by GPU."""
     costs = operators(case)
     totals = {
         "layer": case.layer,
         "pass": case.which,
-        "dtype": str(case.dtype).removeprefix("torch."),
+        "dtype": _type(case.dtype),
         "points": case.points,
         "slots": case.slots,
         "kernels": len(costs),
