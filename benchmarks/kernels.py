@@ -9,8 +9,6 @@ shared memory. Needs torch and triton; takes about half an hour on one core.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import re
 import subprocess
 import tempfile
@@ -19,7 +17,6 @@ from typing import NamedTuple
 
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource

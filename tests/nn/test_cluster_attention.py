@@ -10,8 +10,8 @@ from torch.nn.utils import prune
 
 from physicsnemo_cano import ClusterAttention
 from physicsnemo_cano.nn.functional.cluster_attention import choice
-from physicsnemo_cano.nn.module import GridConvolution
 from physicsnemo_cano.nn.functional.cluster_attention.tiled import tiles
+from physicsnemo_cano.nn.module import GridConvolution
 
 
 def layer(**options):

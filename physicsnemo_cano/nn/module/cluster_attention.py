@@ -264,6 +264,10 @@ class ClusterAttention(nn.Module):
             raise ValueError(
                 f"ClusterAttention expects x of shape (B, N, {dim}), got {tuple(x.shape)}"
             )
+        if x.shape[1] == 0:
+            raise ValueError(
+                f"ClusterAttention expects at least one point, got x of shape {tuple(x.shape)}"
+            )
         if x.dtype != dtype and not is_autocast_enabled(x.device):
             raise ValueError(f"ClusterAttention expects x of dtype {dtype}, got {x.dtype}")
 
@@ -287,5 +291,3 @@ def is_two_tensors(layer: nn.Module) -> bool:
     r"""Whether a layer is its weight and bias alone: no adapter, no hook, as pruning is one."""
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     return type(layer) is nn.Linear and not any(getattr(layer, name) for name in hooks)
-
-

@@ -11,7 +11,12 @@ import math
 import pytest
 import torch
 
-from physicsnemo_cano.nn.functional.cluster_attention.triton import aggregate, attend, dispatch, supports
+from physicsnemo_cano.nn.functional.cluster_attention.triton import (
+    aggregate,
+    attend,
+    dispatch,
+    supports,
+)
 
 BATCH, HEADS = 2, 2
 
@@ -237,9 +242,7 @@ def test_logsumexp_is_computed_where_not_given():
 
 def test_operators_are_registered_correctly():
     projected, centroids, weights = inputs(8, 5, 40, torch.float32, True)
-    query, key, value = (
-        t.detach().requires_grad_() for t in projected.permute(2, 0, 3, 1, 4)
-    )
+    query, key, value = (t.detach().requires_grad_() for t in projected.permute(2, 0, 3, 1, 4))
     centroids.requires_grad_()
     weights.requires_grad_()
     clusters = torch.randn(BATCH, HEADS, 5, 8, requires_grad=True)

@@ -112,15 +112,21 @@ def test_fast_path_equals_the_specification_with_gradients(
 
 @pytest.mark.parametrize("chunk_size", [None, 3000, 1025, 64])
 def test_many_tiles_in_single_precision(chunk_size):
-    q, k, v, c = (t.requires_grad_() for t in inputs(1, 2, 3000, 8, 16, dtype=torch.float32))
-    w = torch.rand(1, 3000) + 0.1
-    expected = cluster_attention_reference(q, k, v, c, weights=w)
-    got = cluster_attention(q, k, v, c, weights=w, chunk_size=chunk_size)
-    torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
-    grads = torch.autograd.grad(got.square().sum(), (q, k, v, c))
-    exact = torch.autograd.grad(expected.square().sum(), (q, k, v, c))
-    for a, b in zip(grads, exact, strict=True):
-        assert (a - b).abs().max() <= 1e-5 * b.abs().max()
+    points = 3000
+    exact = [t.requires_grad_() for t in inputs(1, 2, points, 8, 16)]
+    single = [t.detach().float().requires_grad_() for t in exact]
+    w = torch.rand(1, points) + 0.1
+    expected = cluster_attention_reference(*exact, weights=w)
+    got = cluster_attention(*single, weights=w, chunk_size=chunk_size)
+    # Rounding of the sums over N points adds up like a random walk, in three passes and back.
+    bound = 8 * torch.finfo(torch.float32).eps * points**0.5
+    assert (got - expected).abs().max() <= bound * expected.abs().max()
+    for found, truth in zip(
+        torch.autograd.grad(got.square().sum(), single),
+        torch.autograd.grad(expected.square().sum(), exact),
+        strict=True,
+    ):
+        assert (found - truth).abs().max() <= bound * truth.abs().max()
 
 
 @pytest.mark.parametrize("chunk_size", [None, 2])

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from physicsnemo_cano.nn.functional.cluster_attention.tiled import layer as tiled, tiles
 from physicsnemo_cano.nn.functional.cluster_attention import cluster_attention_reference
+from physicsnemo_cano.nn.functional.cluster_attention.tiled import layer as tiled
+from physicsnemo_cano.nn.functional.cluster_attention.tiled import tiles
 
 
 def inputs(batch=2, points=11, features=5, heads=2, dim=3, clusters=4, seed=0, weighted=True):

@@ -13,7 +13,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from physicsnemo_cano.nn.functional.cluster_attention.triton import aggregate, attend, dispatch, sizes, supports
+from physicsnemo_cano.nn.functional.cluster_attention.triton import (
+    aggregate,
+    attend,
+    dispatch,
+    sizes,
+    supports,
+)
 
 
 def test_kernels_agree_with_the_equations():

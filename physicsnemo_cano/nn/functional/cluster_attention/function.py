@@ -237,10 +237,12 @@ def _check_implementation(name, query, centroids, projection, chunk_size, shards
             f"{'several processes share' if shards.is_shared else 'one process has'} the points: "
             'use "streaming"'
         )
-    if name == "tiled" and (projection is None or query.device.type != "cpu"):
+    in_tiles = query.device.type == "cpu" and query.dtype in (torch.float32, torch.float64)
+    if name == "tiled" and (projection is None or not in_tiles):
         raise ValueError(
-            'implementation="tiled" expects a projection and features on a CPU, got '
-            f"{'no' if projection is None else 'a'} projection and {query.device}"
+            'implementation="tiled" expects a projection and features of float32 or float64 on a '
+            f"CPU, got {'no' if projection is None else 'a'} projection and {query.dtype} on "
+            f"{query.device}"
         )
     if name == "triton" and (reason := triton.supports(query, centroids)) is not None:
         raise ValueError(f'implementation="triton" cannot run here: {reason}')

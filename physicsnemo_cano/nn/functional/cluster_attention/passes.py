@@ -105,7 +105,8 @@ def attend_to_all(
     Arguments as in :func:`attend`; weights get no gradient where they are zero.
     """
     bias = None if weights is None else weights.bias(value.dtype)
-    return F.scaled_dot_product_attention(clusters.to(value.dtype), key, value, attn_mask=bias)
+    clusters, key, value = _once_differentiable(clusters.to(value.dtype), key, value)
+    return F.scaled_dot_product_attention(clusters, key, value, attn_mask=bias)
 
 
 def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
@@ -128,7 +129,8 @@ def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
         Shape :math:`(B, H, n, D)`.
     """
     centroids = centroids.to(query.dtype).expand(query.shape[0], -1, -1, -1)
-    return F.scaled_dot_product_attention(query, centroids, attended.to(query.dtype), scale=1.0)
+    tensors = _once_differentiable(query, centroids, attended.to(query.dtype))
+    return F.scaled_dot_product_attention(*tensors, scale=1.0)
 
 
 def is_autocast_enabled(device: torch.device) -> bool:
@@ -141,6 +143,42 @@ def without_autocast(device: torch.device) -> contextlib.AbstractContextManager:
     if is_autocast_enabled(device):
         return torch.autocast(device.type, enabled=False)
     return contextlib.nullcontext()
+
+
+def _once_differentiable(*tensors: Tensor) -> tuple[Tensor, ...]:
+    r"""The same tensors; who differentiates their gradients is told what to do instead.
+
+    Torch's fused attention has no second derivatives, and its message names an operator of its own.
+    """
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return tensors
+    return _OnceDifferentiable.apply(*tensors)
+
+
+class _OnceDifferentiable(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*tensors):
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return _NotDifferentiable.apply(*grads)
+
+
+class _NotDifferentiable(_OnceDifferentiable):
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            "torch's fused attention has no second derivatives: for gradients of gradients use "
+            'cluster_attention(..., implementation="reference"), or set implementation = '
+            '"reference" on the ClusterAttention layers'
+        )
 
 
 class _Aggregate(torch.autograd.Function):

@@ -13,7 +13,6 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .. import passes
 from ..streaming import cluster_queries
@@ -151,8 +150,7 @@ class _TiledGradient(torch.autograd.Function):
             _, pull_back = torch.func.vjp(lambda *t: _plain_layer(ctx.normalize, *t), *tensors)
             return pull_back(grad_out)[: len(grads)]  # without that by the weights if not wanted
 
-        with sdpa_kernel(SDPBackend.MATH):
-            found = torch.func.vjp(gradient, *tensors)[1](grads)
+        found = torch.func.vjp(gradient, *tensors)[1](grads)
         nothing = [None] * (len(ctx.needs_input_grad) - 2 - len(found))
         return None, None, *found, *nothing
 
@@ -167,7 +165,7 @@ def _plain_layer(normalize, x, qkv_weight, qkv_bias, centroids, out_weight, out_
     prepared = None if weights is None else PointWeights(weights, log_weights(weights))
     clusters = cluster_queries(*passes.aggregate(query, centroids, prepared), normalize)
     _, sum_exp, weighted_sum = passes.attend(clusters, key, value, prepared)
-    y = passes.dispatch(query, centroids, weighted_sum / sum_exp)
+    y = (query @ centroids.mT).softmax(-1) @ (weighted_sum / sum_exp)
     return F.linear(y.transpose(1, 2).flatten(2), out_weight, out_bias)
 
 
