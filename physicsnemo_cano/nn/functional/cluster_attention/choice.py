@@ -116,7 +116,7 @@ def _pays_in_tiles(x: Tensor) -> bool:
     )
 
 
-def aggregate_tile(query: Tensor, centroids: Tensor) -> int:
+def aggregate_tile(query: Tensor, centroids: Tensor) -> int | None:
     r"""Points of a tile of :func:`.passes.aggregate`.
 
     Parameters
@@ -128,11 +128,11 @@ def aggregate_tile(query: Tensor, centroids: Tensor) -> int:
 
     Returns
     -------
-    int
-        All points where a compiler plans: it fuses better than it unrolls.
+    int or None
+        ``None``, for all points, where a compiler plans: it fuses better than it unrolls.
     """
     if torch.compiler.is_compiling():
-        return query.shape[-2]
+        return None
     return CPU_AGGREGATE_POINTS if query.device.type == "cpu" else _budget(query, centroids)
 
 

@@ -150,7 +150,8 @@ def _once_differentiable(*tensors: Tensor) -> tuple[Tensor, ...]:
 
     Torch's fused attention has no second derivatives, and its message names an operator of its own.
     """
-    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+    planned = torch.compiler.is_compiling() or torch.jit.is_tracing()
+    if planned or not any(t.requires_grad for t in tensors):
         return tensors
     return _OnceDifferentiable.apply(*tensors)
 
@@ -224,6 +225,8 @@ class _Aggregate(torch.autograd.Function):
 
 def _tiles(query: Tensor, centroids: Tensor, weights: Tensor | None):
     size = aggregate_tile(query, centroids)
+    if size is None:
+        return [(query, weights)]
     queries = query.split(size, dim=-2)
     tiles = [None] * len(queries) if weights is None else weights.split(size, dim=-2)
     return zip(queries, tiles, strict=True)
