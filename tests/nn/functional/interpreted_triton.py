@@ -60,8 +60,8 @@ def gradients(function, *tensors):
     outputs = function(*tensors)
     generator = torch.Generator().manual_seed(1)
     upstream = [torch.randn(o.shape, generator=generator) for o in outputs]
-    wanted = [t for t in tensors if t is not None]
-    grads = torch.autograd.grad(outputs, wanted, [u.to(o.dtype) for u, o in zip(upstream, outputs)])
+    upstream = [u.to(o.dtype) for u, o in zip(upstream, outputs, strict=True)]
+    grads = torch.autograd.grad(outputs, [t for t in tensors if t is not None], upstream)
     return [o.detach() for o in outputs] + list(grads)
 
 
@@ -237,9 +237,7 @@ def test_logsumexp_is_computed_where_not_given():
 
 def test_operators_are_registered_correctly():
     projected, centroids, weights = inputs(8, 5, 40, torch.float32, True)
-    query, key, value = (
-        t.detach().requires_grad_() for t in projected.permute(2, 0, 3, 1, 4)
-    )
+    query, key, value = (t.detach().requires_grad_() for t in projected.permute(2, 0, 3, 1, 4))
     centroids.requires_grad_()
     weights.requires_grad_()
     clusters = torch.randn(BATCH, HEADS, 5, 8, requires_grad=True)
