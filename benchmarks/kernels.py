@@ -4,11 +4,14 @@ r"""Compile the Triton kernels ahead of time, as a machine without a GPU can, an
 
 ``python benchmarks/kernels.py`` compiles every choice of blocks for sm_80, sm_90 and sm_100 and
 writes ``benchmarks/results/kernels.csv``: registers a thread, bytes of spilled registers and of
-shared memory. Needs torch and triton; takes about half an hour on one core.
+shared memory. Needs torch and triton; takes about an hour on one core.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
+import itertools
 import re
 import subprocess
 import tempfile
@@ -114,3 +117,60 @@ def resources(launch: Launch, capability: int) -> Resources:
         ).stdout
     used = {name: int(n) for name, n in re.findall(r"(REG|STACK|LOCAL):(\d+)", usage)}
     return Resources(used["REG"], used["STACK"] + used["LOCAL"], compiled.metadata.shared)
+
+
+def row(launch: Launch, dtype: torch.dtype, capability: int) -> dict:
+    r"""What tells a compiled kernel from the others; its resources come beside."""
+    name = launch.kernel.__name__.removesuffix("_kernel")
+    if name == "assignment_backward" or name == "assignment_backward_points":
+        name += "_of_dispatch" if launch.arguments["upstream"] is not None else "_of_aggregate"
+    return {
+        "target": f"sm_{capability}",
+        "dtype": str(dtype).removeprefix("torch."),
+        "kernel": name,
+        "fused": launch.arguments.get("FUSED", ""),
+        "width": launch.arguments["WIDTH"],
+        **launch.blocks._asdict(),
+    }
+
+
+def table(dtypes, capabilities, dims=(16, 32, 64, 128, 256)):
+    r"""Every choice of blocks, each once: rows with the launches to compile."""
+    rows = {}
+    for dtype, capability, dim in itertools.product(dtypes, capabilities, dims):
+        if dim > sizes.MAX_DIM[dtype]:
+            continue
+        for clusters in (1, 33, 65, sizes.MAX_CLUSTERS):
+            for launch in launches(dim, clusters, dtype, weighted=True):
+                found = row(launch, dtype, capability)
+                rows.setdefault(tuple(found.values()), (found, launch, capability))
+    return rows.values()
+
+
+def main() -> None:
+    r"""Compile the table and report it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtypes", nargs="+", default=["bfloat16", "float32", "float16"])
+    parser.add_argument("--targets", nargs="+", type=int, default=list(TARGETS))
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    faults = 0
+    with options.output.open("w", newline="") as file:
+        writer = None
+        dtypes = [getattr(torch, name) for name in options.dtypes]
+        for found, launch, capability in table(dtypes, options.targets):
+            used = resources(launch, capability)
+            found |= used._asdict()
+            if writer is None:
+                writer = csv.DictWriter(file, found, lineterminator="\n")
+                writer.writeheader()
+                print(*found)
+            writer.writerow(found)
+            file.flush()
+            print(*found.values(), flush=True)
+            faults += used.spilled > 0 or used.shared > TARGETS[capability]
+    print(f"{faults} kernels spill registers or take more shared memory than there is")
+
+
+if __name__ == "__main__":
+    main()

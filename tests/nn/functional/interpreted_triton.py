@@ -50,11 +50,11 @@ def dispatch_float64(query, centroids, values, lse):
 FLOAT64 = (aggregate_float64, attend_float64, dispatch_float64)
 
 
-def inputs(dim, clusters, points, dtype, weighted):
+def inputs(dim, clusters, points, dtype, weighted, batch=BATCH, heads=HEADS):
     r"""One projection (B, N, 3, H, D), centroids and weights, some of them zero."""
-    projected = torch.randn(BATCH, points, 3, HEADS, dim).to(dtype)
-    centroids = (torch.randn(HEADS, clusters, dim) / math.sqrt(dim)).to(dtype)
-    weights = torch.rand(BATCH, points)
+    projected = torch.randn(batch, points, 3, heads, dim).to(dtype)
+    centroids = (torch.randn(heads, clusters, dim) / math.sqrt(dim)).to(dtype)
+    weights = torch.rand(batch, points)
     weights[:, ::7] = 0
     return projected, centroids, weights if weighted else None
 
@@ -65,8 +65,8 @@ def gradients(function, *tensors):
     outputs = function(*tensors)
     generator = torch.Generator().manual_seed(1)
     upstream = [torch.randn(o.shape, generator=generator) for o in outputs]
-    wanted = [t for t in tensors if t is not None]
-    grads = torch.autograd.grad(outputs, wanted, [u.to(o.dtype) for u, o in zip(upstream, outputs)])
+    upstream = [u.to(o.dtype) for u, o in zip(upstream, outputs, strict=True)]
+    grads = torch.autograd.grad(outputs, [t for t in tensors if t is not None], upstream)
     return [o.detach() for o in outputs] + list(grads)
 
 
@@ -94,11 +94,11 @@ SIZES = [  # several splits, blocks of points and of clusters, and no multiple o
     (torch.float32, 16, 32, 150),
     (torch.float32, 33, 100, 70),
     (torch.float32, 64, 40, 40),
-    (torch.float32, 128, 16, 40),
-    (torch.float32, 256, 5, 20),
+    (torch.float16, 128, 16, 40),
+    (torch.float16, 256, 5, 20),
     (torch.float32, 8, 512, 20),
     (torch.bfloat16, 7, 5, 300),
-    (torch.bfloat16, 16, 200, 70),
+    (torch.bfloat16, 16, 130, 70),
     (torch.bfloat16, 128, 32, 70),
     (torch.float16, 7, 100, 70),
     (torch.float16, 64, 32, 150),
@@ -108,7 +108,8 @@ SIZES = [  # several splits, blocks of points and of clusters, and no multiple o
 @pytest.mark.parametrize(("dtype", "dim", "clusters", "points"), SIZES)
 def test_results_and_gradients(dtype, dim, clusters, points):
     weighted = clusters != 32
-    projected, centroids, weights = inputs(dim, clusters, points, dtype, weighted)
+    batch_heads = (1, 1) if clusters > 100 else (BATCH, HEADS)  # the interpreter is slow
+    projected, centroids, weights = inputs(dim, clusters, points, dtype, weighted, *batch_heads)
 
     def run(passes):
         def function(projected, centroids, weights):
@@ -130,7 +131,7 @@ def test_results_and_gradients(dtype, dim, clusters, points):
     assert_close(results, references, bound(dtype, dim, clusters, points), scale)
 
 
-@pytest.mark.parametrize("clusters", [5, 300])
+@pytest.mark.parametrize("clusters", [5, 70])
 def test_gradient_of_the_logsumexp_and_of_weights_that_are_zero(clusters):
     dim, points = 16, 90
     cluster_queries = torch.randn(BATCH, HEADS, clusters, dim)
@@ -184,21 +185,15 @@ def test_no_point_at_all():
 
 def test_large_logits():
     r"""Online maxima: exponentials of the logits themselves would overflow."""
-    projected, centroids, weights = inputs(16, 40, 100, torch.float32, True)
+    projected, centroids, weights = inputs(16, 40, 70, torch.float32, True)
     query, key, value = projected.permute(2, 0, 3, 1, 4)
-    arguments = 20 * query, 20 * key, value, 20 * centroids, weights
+    query[..., 0], centroids[..., 0], key[..., 0] = 10, 20, 80  # 200 in every logit
+    arguments = query, key, value, centroids, weights
     results = chain(*arguments)
-    stable = aggregate_float64, attend_large_float64, dispatch_float64
-    references = chain(*(t.double() for t in arguments), stable)
-    # A rounding error of a logit is one of the exponential, as large as the logit.
-    largest = max(references[4].abs().max(), (arguments[0] @ arguments[3].mT).abs().max())
-    assert largest > 1000
-    assert_close(results, references, bound(torch.float32, 16, 40, 100) * float(largest))
-
-
-def attend_large_float64(cluster_queries, key, value, weights):
-    logits = cluster_queries @ key.mT / math.sqrt(key.shape[-1]) + weights[:, None, None].log()
-    return logits.softmax(-1) @ value, logits.logsumexp(-1, keepdim=True)
+    references = chain(*(t.double() for t in arguments), FLOAT64)
+    assert references[4].min() > 100
+    # The rounding of a logit is an error of the exponential, and as large as the logit.
+    assert_close(results, references, bound(torch.float32, 16, 40, 70) * 200)
 
 
 def test_float16_gradients_beyond_its_range():

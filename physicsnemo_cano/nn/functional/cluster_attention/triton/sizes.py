@@ -18,9 +18,10 @@ INSTALLED = importlib.util.find_spec("triton") is not None
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """Triton's interpreter runs the kernels on CPU tensors; the variable counts when they load."""
 
-MIN_DIM, MAX_DIM = 4, 256
+MIN_DIM = 4
+# The three products that float32 takes on tensor cores spill registers on wider tiles.
+MAX_DIM = {torch.bfloat16: 256, torch.float16: 256, torch.float32: 64}
 MAX_CLUSTERS = 1024
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _MAX_BATCH = 65535  # CUDA's limit on the second axis of a grid
 
 _PROGRAMS = 1024  # about 7 a multiprocessor: 108 on an A100, 132 on an H200, 148 on a B200
@@ -48,10 +49,10 @@ def supports(query: Tensor, centroids: Tensor) -> str | None:
         return "triton is not installed"
     if device not in ("cuda", "meta") and not (device == "cpu" and INTERPRETED):
         return f"the kernels run on cuda tensors, not on {device}"
-    if query.dtype not in DTYPES:
-        return f"the kernels take float32, bfloat16 and float16, not {query.dtype}"
-    if not MIN_DIM <= dim <= MAX_DIM:
-        return f"the kernels take {MIN_DIM} to {MAX_DIM} channels a head, not {dim}"
+    if query.dtype not in MAX_DIM:
+        return f"the kernels take bfloat16, float16 and float32, not {query.dtype}"
+    if not MIN_DIM <= dim <= (most := MAX_DIM[query.dtype]):
+        return f"the kernels take {MIN_DIM} to {most} channels a head of {query.dtype}, not {dim}"
     if not 1 <= clusters <= MAX_CLUSTERS:
         return f"the kernels take 1 to {MAX_CLUSTERS} clusters, not {clusters}"
     if batch > _MAX_BATCH:
@@ -80,21 +81,35 @@ MERGE = Blocks(points=32, clusters=1, warps=4, stages=1)
 # keeps one or two sums over points, (clusters, width), in registers, beside tiles of (points,
 # width) and (points, clusters). Forward, then backward; tiles of bfloat16, then of float32.
 _TILES = {
-    16: (((128, 128), (64, 128)), ((32, 64), (32, 32))),
-    32: (((128, 128), (64, 128)), ((32, 64), (16, 32))),
+    16: (((64, 128), (64, 128)), ((64, 64), (32, 32))),
+    32: (((64, 128), (64, 128)), ((32, 64), (16, 32))),
     64: (((64, 128), (64, 64)), ((32, 64), (32, 32))),
     128: (((64, 64), (32, 64)), ((16, 32), (16, 16))),
     256: (((32, 32), (32, 32)), ((16, 16), (16, 16))),
+}
+# Where a kernel would spill registers with those: kernel, width, tiles of float32.
+_EXCEPTIONS = {
+    ("attend_backward_points", 16, False): (64, 64),
+    ("assignment_backward", 32, False): (64, 64),
+    ("assignment_backward_points", 32, False): (64, 64),
+    ("attend_backward_points", 32, False): (64, 64),
+    ("attend_backward", 128, False): (32, 32),
+    ("attend_backward_points", 128, False): (32, 32),
+    ("assignment_backward_points", 16, True): (16, 32),
+    ("dispatch", 32, True): (16, 64),
+    ("aggregate", 64, True): (32, 32),
+    ("assignment_backward_points", 64, True): (16, 32),
 }
 
 
 def blocks(kernel: str, clusters: int, dim: int, dtype: torch.dtype) -> Blocks:
     r"""Blocks of a kernel: none spills registers when compiled for sm_80, sm_90 and sm_100."""
     width, wide = power_of_two(dim), dtype != torch.bfloat16
-    points, most = _TILES[width][wide]["backward" in kernel]
+    default = _TILES[width][wide]["backward" in kernel]
+    points, most = _EXCEPTIONS.get((kernel, width, wide), default)
     tile = min(most, max(32, power_of_two(clusters)))
-    warps = 8 if tile * width >= (2048 if wide else 4096) or tile == 128 else 4
-    return Blocks(points, tile, warps, stages=2)
+    many = width >= 64 if wide else tile * width >= 4096 or tile == 128
+    return Blocks(points, tile, warps=8 if many else 4, stages=2)
 
 
 class Cut(NamedTuple):
