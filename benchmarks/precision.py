@@ -16,13 +16,13 @@ from physicsnemo.datapipes import Dataset
 from physicsnemo.models.transolver import Transolver
 
 from physicsnemo_cano import CANO
-from physicsnemo_cano.training.checkpoint import find_checkpoint, open_model
-from physicsnemo_cano.training.distributed import initialize
-from physicsnemo_cano.training.evaluation import evaluate
-from physicsnemo_cano.training.forward import grid_shape
-from physicsnemo_cano.training.normalization import Statistics
-from physicsnemo_cano.training.prediction import predictor_for
-from physicsnemo_cano.training.recipe import open_reader
+from physicsnemo_cano.recipe import open_reader
+from physicsnemo_cano.recipe.checkpoint import find_checkpoint, open_model
+from physicsnemo_cano.recipe.distributed import initialize
+from physicsnemo_cano.recipe.evaluation import evaluate
+from physicsnemo_cano.recipe.forward import grid_shape
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.prediction import predictor_for
 
 SIZES = {
     "4 layers, 32 features": {"n_layers": 4, "n_hidden": 32, "n_head": 4, "slice_num": 32},

@@ -31,7 +31,7 @@ from examples.darcy.solver import draw_permeability, solve_darcy
 from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.losses import relative_l2
-from physicsnemo_cano.training.optimizers import build_optimizer
+from physicsnemo_cano.recipe.optimizers import build_optimizer
 
 SIZES = {"n_layers": 4, "n_head": 4, "mlp_ratio": 2, "slice_num": 32}
 MODELS = {"cano": CANO, "transolver": Transolver, "flare": FLARE}

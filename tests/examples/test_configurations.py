@@ -3,7 +3,7 @@
 import pytest
 from hydra import compose, initialize_config_dir
 
-from tests.training.recipe_helpers import CONF
+from tests.recipe.helpers import CONF
 
 #                 L, H, d, mlp ratio, K_c, batch
 PAPER = {
@@ -26,7 +26,7 @@ def test_paper_scale_is_the_papers(benchmark):
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose(benchmark, ["scale=paper", "data.root=somewhere"])
     size, training = cfg.size, cfg.training
-    sizes = (size.n_layers, size.n_head, size.n_hidden, size.mlp_ratio, size.slice_num)
+    sizes = (size.n_layers, size.n_head, size.n_hidden, size.mlp_ratio, size.n_clusters)
     assert (*sizes, training.batch_size) == PAPER[benchmark]
     assert (training.optimizer, training.lr, training.epochs) == ("adamw", 1e-3, 500)
     assert training.gradient_loss == (0.1 if benchmark == "darcy" else None)

@@ -9,14 +9,14 @@ from hydra import compose, initialize_config_dir
 
 from examples.darcy import generate
 from examples.darcy.figures import draw
-from physicsnemo_cano.training import run
-from tests.training.recipe_helpers import CONF, history, metrics, no_figures
+from physicsnemo_cano.recipe import run
+from tests.recipe.helpers import CONF, history, metrics, no_figures
 
 TINY = (
     "size.n_layers=1",
     "size.n_hidden=16",
     "size.n_head=2",
-    "size.slice_num=4",
+    "size.n_clusters=4",
     "training.epochs=2",
 )
 

@@ -1,4 +1,4 @@
-"""Rollouts and series at given times: what is predicted, taught, measured and written."""
+"""Rollouts and series at given times: what is predicted, trained on, measured and written."""
 
 import h5py
 import numpy as np
@@ -8,10 +8,11 @@ from physicsnemo.core import Module
 from tensordict import TensorDict
 
 from physicsnemo_cano.datapipes import Channel, NavierStokes, Plasticity
-from physicsnemo_cano.training.fit import Meter
-from physicsnemo_cano.training.normalization import Statistics
-from physicsnemo_cano.training.prediction import Instants, Rollout
-from tests.training.recipe_helpers import (
+from physicsnemo_cano.recipe.fit import Meter
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.prediction import Instants, Rollout
+from tests.recipe.helpers import (
+    evaluate,
     history,
     metrics,
     train,
@@ -124,9 +125,9 @@ def test_a_rollout_feeds_on_its_own_frames(rollout):
     assert predict.model.calls == 4
 
 
-def test_a_rollout_is_taught_on_true_frames(rollout):
+def test_a_rollout_is_trained_on_true_frames(rollout):
     predict, raw, batch = rollout
-    prediction, target, mask = predict.lesson(batch, torch.Generator())
+    prediction, target, mask = predict.training_step(batch, torch.Generator())
     frames = torch.cat([raw["fx"], raw["target"]], -1).unflatten(-1, (7, 2))
     expected = law(frames[..., 2:6, :], frames[..., 1:5, :]).movedim(2, 1).flatten(0, 1)
     torch.testing.assert_close(prediction, expected, rtol=1e-5, atol=1e-5)
@@ -135,10 +136,10 @@ def test_a_rollout_is_taught_on_true_frames(rollout):
     assert predict.model.calls == 1
 
 
-def test_each_row_of_a_lesson_has_its_samples_mask(rollout):
+def test_each_row_of_a_training_step_has_its_samples_mask(rollout):
     predict, _, batch = rollout
     batch["mask"] = torch.rand(3, 5) > 0.5
-    _, _, mask = predict.lesson(batch, torch.Generator())
+    _, _, mask = predict.training_step(batch, torch.Generator())
     assert torch.equal(mask, batch["mask"].repeat_interleave(4, 0))
 
 
@@ -167,7 +168,7 @@ def test_a_series_is_called_at_its_times():
     assert errors.max() < 1e-6
     seen = set()
     for seed in range(20):
-        pred, target, _ = predict.lesson(batch, torch.Generator().manual_seed(seed))
+        pred, target, _ = predict.training_step(batch, torch.Generator().manual_seed(seed))
         torch.testing.assert_close(pred, target)
         (index,) = (i for i in range(3) if torch.equal(target, series[..., 2 * i : 2 * i + 2]))
         seen.add(index)
@@ -225,11 +226,9 @@ def test_predictions_are_the_checkpoints(finished, data):
     np.testing.assert_allclose(written, torch.cat(frames, -1)[0], rtol=1e-4, atol=1e-4)
 
 
-def test_evaluating_repeats_the_numbers(finished, data, tmp_path):
+def test_evaluating_repeats_the_numbers(finished, data):
     benchmark, output = finished
-    checkpoint = f"checkpoint={output / 'checkpoints' / 'last'}"
-    overrides = ("mode=evaluate", checkpoint)
-    again = train(data[benchmark], tmp_path / "unused", *overrides, benchmark=benchmark)
+    again = evaluate(data[benchmark], output / "checkpoints" / "last", benchmark=benchmark)
     for key in ("test_rel_l2", "test_frame_rel_l2"):
         assert again[key] == pytest.approx(metrics(output)[key], rel=1e-6)
 

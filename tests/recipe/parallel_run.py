@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from tests.training.recipe_helpers import train
+from tests.recipe.helpers import train
 
 benchmark, (data, output, gradients) = sys.argv[1], map(Path, sys.argv[2:5])
 seen = []

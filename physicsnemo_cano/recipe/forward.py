@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from tensordict import TensorDict
-
-from physicsnemo_cano.datapipes import BenchmarkReader
 
 _OPTIONAL = ("time", "mask", "weights")
 
@@ -19,11 +16,6 @@ def bare(model: torch.nn.Module) -> torch.nn.Module:
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
         model = model.module
     return getattr(model, "_orig_mod", model)
-
-
-def grid_shape(settings: dict[str, Any], reader: BenchmarkReader) -> tuple[int, ...] | None:
-    """Shape of the mesh as the model sees it: ``None`` for clouds, and with ``as_cloud``."""
-    return None if settings["as_cloud"] else reader.spatial_shape
 
 
 def call_model(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from physicsnemo.distributed import DistributedManager
+from physicsnemo.utils.logging import PythonLogger, RankZeroLoggingWrapper
 from torch.utils.data import Sampler
 
 
@@ -33,6 +34,11 @@ def initialize() -> DistributedManager:
                     raise
                 torch.distributed.init_process_group("gloo")
     return DistributedManager()
+
+
+def say(message: str) -> None:
+    """Print a line, once for all processes."""
+    RankZeroLoggingWrapper(PythonLogger("cano"), DistributedManager()).log(message)
 
 
 def gather(items: list) -> list:

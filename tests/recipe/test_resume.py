@@ -5,7 +5,7 @@ import signal
 import pytest
 import torch
 
-from tests.training.recipe_helpers import (
+from tests.recipe.helpers import (
     child,
     die,
     history,
@@ -18,7 +18,7 @@ from tests.training.recipe_helpers import (
 
 def _patched(moment: str) -> None:
     """Make this process kill itself at a certain moment of the second epoch."""
-    from physicsnemo_cano.training import checkpoint, files, normalization, recipe, report
+    from physicsnemo_cano.recipe import checkpoint, folder, normalization, report, runs
 
     def at_call(number, function, before=die):
         calls = iter(range(1, 1000))
@@ -35,16 +35,23 @@ def _patched(moment: str) -> None:
         with history.file.open("a") as file:
             file.write('{"epoch": 2, "train_re')
 
-    def half_checkpoint(folder, *args, **kwargs):
-        save(folder, *args, **kwargs)
-        for file in folder.iterdir():
+    def half_checkpoint(draft, *args, **kwargs):
+        save(draft, *args, **kwargs)
+        for file in draft.iterdir():
             file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+    def half_copy(source, target, **kwargs):
+        copytree(source, target, **kwargs)
+        for file in target.glob("*.pt"):
+            file.unlink()
 
     def nothing(*args, **kwargs): ...
 
-    save, link = checkpoint.save_checkpoint, checkpoint.Checkpoints._link
+    save, put = checkpoint.save_checkpoint, checkpoint.Checkpoints._put_in_place
+    rmtree, copytree = checkpoint.shutil.rmtree, checkpoint.shutil.copytree
+    # Every save and the start ask for `last` and `best`; an epoch that is the best once more.
     if moment == "while the folder is claimed":
-        files.write_text = at_call(1, files.write_text)
+        folder.write_text = at_call(1, folder.write_text)
     elif moment == "while the scales are written":
         normalization.np.savez = at_call(1, normalization.np.savez)
     elif moment == "in the first epoch":
@@ -52,19 +59,21 @@ def _patched(moment: str) -> None:
     elif moment == "in the middle of an epoch":
         report.Meter.step = at_call(5, report.Meter.step)
     elif moment == "while a line of the history is written":
-        files.History.append = at_call(2, files.History.append, half_line)
+        folder.History.append = at_call(2, folder.History.append, half_line)
     elif moment == "while a checkpoint is written":
         checkpoint.save_checkpoint = at_call(2, save, half_checkpoint)
     elif moment == "before the first checkpoint is named":
-        checkpoint.Checkpoints._link = at_call(1, link, nothing)
+        checkpoint.Checkpoints._put_in_place = at_call(3, put, nothing)
+    elif moment == "before the best is copied":
+        checkpoint.shutil.copytree = at_call(2, copytree, nothing)
+    elif moment == "while the best is copied":
+        checkpoint.shutil.copytree = at_call(2, copytree, half_copy)
     elif moment == "before a checkpoint is named last":
-        checkpoint.Checkpoints._link = at_call(3, link, nothing)
-    elif moment == "between last and best":
-        checkpoint.Checkpoints._link = at_call(4, link, nothing)
-    elif moment == "while old checkpoints are deleted":
-        checkpoint.shutil.rmtree = at_call(3, checkpoint.shutil.rmtree)
+        checkpoint.Checkpoints._put_in_place = at_call(6, put, nothing)
+    elif moment == "between the old and the new last":
+        checkpoint.shutil.rmtree = at_call(4, rmtree, rmtree)
     elif moment == "in the final evaluation":
-        recipe.evaluate = at_call(1, recipe.evaluate)
+        runs.evaluate = at_call(1, runs.evaluate)
     elif moment == "while results are written":
         report.Results.write = at_call(1, report.Results.write)
     else:
@@ -79,14 +88,15 @@ MOMENTS = (
     "while a line of the history is written",
     "while a checkpoint is written",
     "before the first checkpoint is named",
+    "before the best is copied",
+    "while the best is copied",
     "before a checkpoint is named last",
-    "between last and best",
-    "while old checkpoints are deleted",
+    "between the old and the new last",
     "in the final evaluation",
     "while results are written",
 )
-# Dropout, so that the random state matters.
-OVERRIDES = ("+model.dropout=0.1",)
+# Dropout, so that the random state matters; validation, so that there is a best.
+OVERRIDES = ("+model.dropout=0.1", "validation.fraction=0.2")
 
 
 def _killed(moment, data, output):
@@ -120,9 +130,10 @@ def _assert_same(output, unbroken):
             assert torch.equal(found[key], value), f"{name}: {key}"
     for name in ("test_errors.csv", "figures/drawn.txt"):
         assert (output / name).read_bytes() == (unbroken / name).read_bytes()
-    # Nothing is left over.
-    kept = {(unbroken / "checkpoints" / name).resolve().name for name in ("last", "best")}
-    assert {p.name for p in (output / "checkpoints").iterdir()} == {"last", "best"} | kept
+    # Nothing is left over, and links are not needed.
+    left = list((output / "checkpoints").iterdir())
+    assert {p.name for p in left} == {"last", "best"}
+    assert not any(p.is_symlink() for p in left)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

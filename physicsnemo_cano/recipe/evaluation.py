@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -10,12 +12,31 @@ from physicsnemo.datapipes import DataLoader, Dataset
 from physicsnemo.distributed import DistributedManager
 from tensordict import TensorDict
 
-from physicsnemo_cano.datapipes import BenchmarkReader
-from physicsnemo_cano.losses import relative_l2
-from physicsnemo_cano.training.distributed import gather
-from physicsnemo_cano.training.forward import bare
-from physicsnemo_cano.training.normalization import Statistics
-from physicsnemo_cano.training.prediction import Predictor
+from physicsnemo_cano.datapipes import FieldReader
+from physicsnemo_cano.losses import LOSSES, relative_l2
+from physicsnemo_cano.recipe.distributed import gather
+from physicsnemo_cano.recipe.forward import bare
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.prediction import Predictor
+
+
+@dataclass
+class Evaluation:
+    """A model on a set of samples, in the samples' order.
+
+    Attributes
+    ----------
+    errors : numpy.ndarray
+        Relative L2 errors, (n,).
+    metrics : dict of str to numpy.ndarray
+        What else was asked for, (n,) each, in physical units.
+    predictions : list of numpy.ndarray
+        n targets (N, C), in physical units, without padding; or none.
+    """
+
+    errors: np.ndarray
+    metrics: dict[str, np.ndarray]
+    predictions: list[np.ndarray]
 
 
 @torch.no_grad()
@@ -23,10 +44,10 @@ def evaluate(
     predict: Predictor,
     dataset: Dataset,
     batch_size: int,
-    dist: DistributedManager,
+    metrics: Sequence[str] = (),
     keep_predictions: bool = False,
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Errors on all samples, each computed once, by all processes together.
+) -> Evaluation:
+    """Measure all samples, each once, by all processes together.
 
     Parameters
     ----------
@@ -36,43 +57,49 @@ def evaluate(
         The samples.
     batch_size : int
         Of all processes together.
-    dist : DistributedManager
-        This process and their number.
+    metrics : sequence of str, optional
+        Names of losses to measure beside the relative L2 error.
     keep_predictions : bool, optional, default=False
         Whether to collect the predictions too.
 
     Returns
     -------
-    errors : numpy.ndarray
-        Of shape (n,), in the order of the dataset; on every process.
-    predictions : list of numpy.ndarray
-        n targets (N, C), in physical units, or none; on every process.
+    Evaluation
+        The same on every process.
 
     Raises
     ------
     FloatingPointError
         If an error is not finite.
     """
+    dist = DistributedManager()
     predict.model.eval()
     mine = range(dist.rank, len(dataset), dist.world_size)
     batch_size = max(1, batch_size // dist.world_size)
-    errors, predictions = [], []
+    rows: list[tuple[int, list[float], np.ndarray | None]] = []
+    indices = iter(mine)
     for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine):
-        error, prediction = predict.errors(batch)
-        errors += error.tolist()
-        if keep_predictions:
-            predictions.extend(prediction.cpu().numpy())
-    order = np.argsort(gather(list(mine)))
-    errors, predictions = np.array(gather(errors))[order], gather(predictions)
-    if not np.isfinite(errors).all():
+        errors, prediction = predict.errors(batch)
+        target, mask = batch["target"].double(), batch.get("mask", None)
+        values = [errors] + [LOSSES[name](prediction.double(), target, mask) for name in metrics]
+        for k, row in enumerate(torch.stack([v.double() for v in values], 1).tolist()):
+            field = prediction[k] if mask is None else prediction[k][mask[k]]
+            rows.append((next(indices), row, field.cpu().numpy() if keep_predictions else None))
+    rows = sorted(gather(rows), key=lambda row: row[0])
+    table = np.array([row for _, row, _ in rows])
+    if not np.isfinite(table[:, 0]).all():
         raise FloatingPointError(
-            f"The error on test sample {int(np.argmin(np.isfinite(errors)))} is not finite: the "
-            "training diverged (try a lower training.lr), or this sample's target is zero"
+            f"The prediction of sample {int(np.argmin(np.isfinite(table[:, 0])))} of "
+            f"{dataset.reader.path} is not finite: the training diverged (try a lower training.lr)"
         )
-    return errors, [predictions[index] for index in order] if keep_predictions else []
+    return Evaluation(
+        table[:, 0],
+        dict(zip(metrics, table[:, 1:].T, strict=True)),
+        [prediction for *_, prediction in rows] if keep_predictions else [],
+    )
 
 
-def mean_predictor_error(reader: BenchmarkReader, statistics: Statistics) -> float:
+def mean_predictor_error(reader: FieldReader, statistics: Statistics) -> float:
     """Mean relative L2 error of predicting the mean training field for every sample."""
     mean, errors = statistics.mean_target, []  # (N, C), or (1, C)
     for index in range(len(reader)):
@@ -115,7 +142,7 @@ def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | 
         Of shape (H, N, K_c), rows sum to 1, of a series those of the last frame; ``None`` for
         models without clusters.
     """
-    model = bare(predict.model)
+    model = bare(predict.model).eval()  # hooks of a compiled model are not called
     blocks = [m for m in model.modules() if hasattr(m, "cluster_maps")]
     if not blocks:
         return None
@@ -123,9 +150,10 @@ def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | 
     handle = blocks[-1].register_forward_pre_hook(
         lambda block, inputs: seen.append(block.cluster_maps(*inputs))
     )
-    model.eval()
     try:
-        predict(sample.unsqueeze(0))
+        predict.calling(model)(sample.unsqueeze(0))
     finally:
         handle.remove()
-    return seen[-1][0].float().cpu().numpy()
+    maps = seen[-1][0].float()  # (H, N, K_c)
+    mask = sample.get("mask", None)
+    return (maps if mask is None else maps[:, mask]).cpu().numpy()

@@ -15,17 +15,18 @@ import numpy as np
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
+from physicsnemo.core import Module
 
 from physicsnemo_cano.datapipes.matlab import write_matlab
-from physicsnemo_cano.training import run
+from physicsnemo_cano.recipe import run
+from physicsnemo_cano.recipe.config import CONF
 
-CONF = Path(__file__).parents[2] / "conf"
 # Nine training samples in batches of four leave a last batch of one, fewer than two processes.
 TINY = (
     "size.n_layers=1",
     "size.n_hidden=16",
     "size.n_head=2",
-    "size.slice_num=4",
+    "size.n_clusters=4",
     "training.epochs=3",
     "training.batch_size=4",
     "data.n_train=9",
@@ -82,9 +83,14 @@ def _generated(folder: Path) -> Path:
     return folder
 
 
-def config(data: Path, output: Path, *overrides: str, benchmark: str = "airfoil") -> DictConfig:
+def composed(benchmark: str, *overrides: str) -> DictConfig:
+    """As `hydra.main` would, with what the command line said."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose(benchmark, [*TINY, f"data.root={data}", f"output={output}", *overrides])
+        return compose(benchmark, list(overrides), return_hydra_config=True)
+
+
+def config(data: Path, output: Path, *overrides: str, benchmark: str = "airfoil") -> DictConfig:
+    return composed(benchmark, *TINY, f"data.root={data}", f"output={output}", *overrides)
 
 
 def no_figures(results, folder) -> None:
@@ -98,6 +104,12 @@ def train(
     return run(config(data, output, *overrides, benchmark=benchmark), figures, embedded_data=data)
 
 
+def evaluate(data: Path, checkpoint: Path, *overrides: str, **options) -> dict:
+    asked = ("mode=evaluate", f"checkpoint={checkpoint}", f"data.root={data}", *overrides)
+    benchmark = options.pop("benchmark", "airfoil")
+    return run(composed(benchmark, *asked), options.get("figures", no_figures))
+
+
 def train_elsewhere(n_processes: int, benchmark: str, data: Path, output: Path, *overrides: str):
     """As `train`, in processes of their own, which keep gradients in ``output``_gradients."""
     gradients = output.with_name(f"{output.name}_gradients")
@@ -107,7 +119,7 @@ def train_elsewhere(n_processes: int, benchmark: str, data: Path, output: Path, 
     paths = [str(Path(__file__).with_name("parallel_run.py")), benchmark, data, output, gradients]
     done = subprocess.run(
         [*command, *map(str, paths), *overrides],
-        env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(CONF.parent)),
+        env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(Path(__file__).parents[2])),
         capture_output=True,
         text=True,
         timeout=300,
@@ -118,9 +130,7 @@ def train_elsewhere(n_processes: int, benchmark: str, data: Path, output: Path, 
 def train_embedded(data: Path, output: Path) -> dict:
     """With ``data`` in the place of those that come with the example."""
     torch.set_num_threads(1)
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("airfoil", [*TINY, f"output={output}"])
-    return run(cfg, no_figures, embedded_data=data)
+    return run(composed("airfoil", *TINY, f"output={output}"), no_figures, embedded_data=data)
 
 
 def metrics(output: Path) -> dict:
@@ -134,8 +144,6 @@ def history(output: Path) -> list[dict]:
 
 
 def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
-    from physicsnemo.core import Module
-
     (file,) = checkpoint.glob("*.mdlus")
     return Module.from_checkpoint(str(file)).state_dict()
 
@@ -143,7 +151,7 @@ def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
 def child(target, *args) -> int:
     """Run a function in a fresh process, from a server that has imported everything once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["physicsnemo_cano.training", "physicsnemo_cano.models.cano"])
+    context.set_forkserver_preload(["physicsnemo_cano.recipe", "physicsnemo_cano.models.cano"])
     process = context.Process(target=target, args=args)
     process.start()
     process.join(120)

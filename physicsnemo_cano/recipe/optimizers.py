@@ -6,6 +6,8 @@ import torch
 from physicsnemo.optim import CombinedOptimizer
 from torch.optim.lr_scheduler import OneCycleLR
 
+from physicsnemo_cano.recipe.config import Training
+
 
 def matrices(model: torch.nn.Module) -> list[torch.nn.Parameter]:
     """Weights of the hidden linear layers: the parameters that Muon is made for.
@@ -17,7 +19,7 @@ def matrices(model: torch.nn.Module) -> list[torch.nn.Parameter]:
 
 
 def build_optimizer(
-    model: torch.nn.Module, name: str, lr: float, weight_decay: float, total_steps: int
+    model: torch.nn.Module, training: Training, total_steps: int
 ) -> tuple[torch.optim.Optimizer, OneCycleLR]:
     """Build the optimiser and its one-cycle schedule.
 
@@ -25,14 +27,10 @@ def build_optimizer(
     ----------
     model : torch.nn.Module
         Whose parameters to train.
-    name : {"adamw", "muon"}
-        AdamW for everything, as in the paper; or Muon for the matrices of hidden layers and
-        AdamW for the rest. Muon's update is scaled to AdamW's size, so one learning rate serves
-        both.
-    lr : float
-        The highest learning rate.
-    weight_decay : float
-        For all parameters.
+    training : Training
+        Its ``optimizer`` is ``adamw``, AdamW for everything, as in the paper; or ``muon``, Muon
+        for the matrices of hidden layers and AdamW for the rest. Muon's update is scaled to
+        AdamW's size, so one learning rate, the highest, serves both.
     total_steps : int
         Length of the schedule.
 
@@ -40,27 +38,21 @@ def build_optimizer(
     -------
     torch.optim.Optimizer, torch.optim.lr_scheduler.OneCycleLR
         The schedule leaves momentum alone: Muon's has another meaning than Adam's.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
     """
-    if name == "adamw":
-        optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=weight_decay)
-    elif name == "muon":
+    options = {"lr": training.lr, "weight_decay": training.weight_decay}
+    if training.optimizer == "muon":
         muon = matrices(model)
         chosen = {id(p) for p in muon}
         rest = [p for p in model.parameters() if id(p) not in chosen]
         optimizer = CombinedOptimizer(
             [
-                torch.optim.Muon(
-                    muon, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
-                ),
-                torch.optim.AdamW(rest, lr=lr, weight_decay=weight_decay),
+                torch.optim.Muon(muon, adjust_lr_fn="match_rms_adamw", **options),
+                torch.optim.AdamW(rest, **options),
             ]
         )
     else:
-        raise ValueError(f"training.optimizer: choose from adamw, muon; got {name!r}")
-    schedule = OneCycleLR(optimizer, max_lr=lr, total_steps=total_steps, cycle_momentum=False)
+        optimizer = torch.optim.AdamW(model.parameters(), **options)
+    schedule = OneCycleLR(
+        optimizer, max_lr=training.lr, total_steps=total_steps, cycle_momentum=False
+    )
     return optimizer, schedule

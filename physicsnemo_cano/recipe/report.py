@@ -14,8 +14,10 @@ import h5py
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes import BenchmarkReader
-from physicsnemo_cano.training.files import replacing
+from physicsnemo_cano.datapipes import FieldReader
+from physicsnemo_cano.losses import LOSSES
+from physicsnemo_cano.recipe.folder import replacing
+from physicsnemo_cano.recipe.normalization import real_points
 
 
 @dataclass
@@ -24,12 +26,12 @@ class Results:
 
     Attributes
     ----------
-    reader : BenchmarkReader
+    reader : FieldReader
         The test samples.
     errors : numpy.ndarray
         Relative L2 error of each, :math:`(n,)`.
     predictions : list of numpy.ndarray
-        n targets :math:`(N, C)`, in physical units.
+        n targets :math:`(N, C)`, in physical units, of the real points.
     metrics : dict
         What ``metrics.json`` holds.
     history : list of dict
@@ -38,7 +40,7 @@ class Results:
         Assignments :math:`(H, N, K_c)` of the median sample's points to the last layer's clusters.
     """
 
-    reader: BenchmarkReader
+    reader: FieldReader
     errors: np.ndarray
     predictions: list[np.ndarray]
     metrics: dict[str, Any]
@@ -78,16 +80,19 @@ class Results:
 
     def frame_errors(self) -> np.ndarray:
         """Relative L2 error of every frame of a series on its own, (n, T)."""
-        pairs = ((p, self.reader[i][0]["target"].numpy()) for i, p in enumerate(self.predictions))
+        pairs = ((p, self._points(i, "target")) for i, p in enumerate(self.predictions))
         return np.array([self._by_frame(p - t) / self._by_frame(t) for p, t in pairs])
 
     def _by_frame(self, series: np.ndarray) -> np.ndarray:
-        frames = series.reshape(len(series), -1, len(self.reader.targets))
+        frames = series.astype(float).reshape(len(series), -1, len(self.reader.targets))
         return np.linalg.norm(frames, axis=(0, 2))
 
     def field(self, index: int, key: str) -> np.ndarray:
         """A raw field of a test sample, in the mesh's shape where there is one."""
-        return self.shaped(self.reader[index][0][key].numpy())
+        return self.shaped(self._points(index, key))
+
+    def _points(self, index: int, key: str) -> np.ndarray:
+        return real_points(self.reader[index][0], key).numpy()
 
     def shaped(self, points: np.ndarray) -> np.ndarray:
         """A field (N, C) in the mesh's shape where there is one."""
@@ -129,7 +134,8 @@ class Meter:
 
     def epoch(self, line: dict[str, Any], seconds_left: float) -> None:
         """One more epoch, with its line of the history."""
-        state = f"train {line['train_rel_l2']:.4f}, test {line['test_rel_l2']:.4f}"
+        errors = {key.removesuffix("_rel_l2"): value for key, value in line.items() if "rel" in key}
+        state = ", ".join(f"{name} {error:.4f}" for name, error in errors.items())
         self.bar.set_postfix_str(state)
         if self.say and (line["epoch"] % self.every == 0 or line["epoch"] == self.n_epochs):
             left = duration(seconds_left)
@@ -164,6 +170,14 @@ def device_name(device: torch.device) -> str:
     return f"CPU, {torch.get_num_threads()} threads"
 
 
+# Rows of the table that not every run has.
+_OPTIONAL = {
+    "test_frame_rel_l2": "  of a single frame",
+    "validation_rel_l2": "relative L2, validation set",
+    **{f"test_{name}": f"{name}, test set" for name in LOSSES if name != "relative_l2"},
+}
+
+
 def table(metrics: dict[str, Any], folder: Path) -> str:
     """The table at the end of a run."""
     m = metrics
@@ -176,11 +190,7 @@ def table(metrics: dict[str, Any], folder: Path) -> str:
             "relative L2, test set",
             f"{m['test_rel_l2']:.5f}  (± {m['test_rel_l2_std']:.5f} between samples)",
         ),
-        *(
-            [("  of a single frame", f"{m['test_frame_rel_l2']:.5f}")]
-            if "test_frame_rel_l2" in m
-            else []
-        ),
+        *((name, f"{m[key]:.5g}") for key, name in _OPTIONAL.items() if key in m),
         ("  of the mean training field", f"{m['mean_predictor_rel_l2']:.5f}"),
         ("a prediction takes", f"{m['inference_ms_per_sample']:.2f} ms"),
         ("peak memory", f"{m['peak_memory_mb']:.0f} MB"),

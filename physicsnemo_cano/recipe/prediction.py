@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from tensordict import TensorDict
 
-from physicsnemo_cano.datapipes import BenchmarkReader
 from physicsnemo_cano.losses import relative_l2
-from physicsnemo_cano.training.forward import call_model
-from physicsnemo_cano.training.normalization import Statistics
+from physicsnemo_cano.recipe.forward import call_model
+from physicsnemo_cano.recipe.normalization import Statistics
 
 
 class Predictor:
@@ -24,7 +25,7 @@ class Predictor:
         Of the training set.
     device : torch.device
         Where the model is.
-    amp : {None, "bf16"}
+    amp : {None, "bf16"}, optional
         Precision of the model's arithmetic; ``None`` is float32.
     """
 
@@ -36,15 +37,20 @@ class Predictor:
         device: torch.device,
         amp: str | None = None,
     ) -> None:
-        if amp not in (None, "bf16"):
-            raise ValueError(f"training.amp: choose from null, bf16; got {amp!r}")
         self.model = model
         self.spatial_shape = spatial_shape
         self.d_u = statistics.stds["target"].shape[-1]
         self.target_scale = statistics.scale("target", device)
         self.input_scale = statistics.scale("fx", device, self.d_u)
+        self.deviation = statistics.stds["target"].to(device)
         self.device = device
         self.amp = amp
+
+    def calling(self, model: torch.nn.Module) -> Predictor:
+        """The same with another model, such as the same wrapped."""
+        other = copy.copy(self)
+        other.model = model
+        return other
 
     def __call__(self, batch: TensorDict) -> torch.Tensor:
         """Prediction of the whole target, (B, N, C), in physical units."""
@@ -55,7 +61,7 @@ class Predictor:
         prediction = self(batch)
         return relative_l2(prediction, batch["target"], batch.get("mask", None)), prediction
 
-    def lesson(
+    def training_step(
         self, batch: TensorDict, draw: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """What a training step compares: prediction, target (B', N, d_u) and mask (B', N).
@@ -65,6 +71,10 @@ class Predictor:
         """
         return self(batch), batch["target"], batch.get("mask", None)
 
+    def in_deviations(self, value: torch.Tensor) -> torch.Tensor:
+        """A target in units of the training targets' standard deviation, a frame's channels."""
+        return value / self.deviation
+
     def _frame(self, batch: TensorDict) -> torch.Tensor:
         """One call of the model: (B, N, d_u), in physical units."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp == "bf16"):
@@ -73,7 +83,7 @@ class Predictor:
 
 
 class Rollout(Predictor):
-    """Frames one after the other, from those before: free-running, but taught on true frames."""
+    """Frames one after the other, from those before; trained with teacher forcing."""
 
     def __call__(self, batch: TensorDict) -> torch.Tensor:
         """All frames, each predicted from the input frames and the predictions so far."""
@@ -83,7 +93,7 @@ class Rollout(Predictor):
             batch["fx"] = self._following(batch["fx"], frames[-1])
         return torch.cat(frames, -1)
 
-    def lesson(
+    def training_step(
         self, batch: TensorDict, draw: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """Every frame, predicted from the true ones before it: a row a frame."""
@@ -100,13 +110,13 @@ class Rollout(Predictor):
 
 
 class Instants(Predictor):
-    """A series at given times, each an input of its own; taught at one random time a step."""
+    """A series at given times, each an input of its own; trained at one random time a step."""
 
     def __call__(self, batch: TensorDict) -> torch.Tensor:
         """All frames, one call of the model for each."""
         return torch.cat([self._frame(_at(batch, i)) for i in range(batch["times"].shape[1])], -1)
 
-    def lesson(
+    def training_step(
         self, batch: TensorDict, draw: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """The frame at one time, the same for the whole batch."""
@@ -121,6 +131,6 @@ def _at(batch: TensorDict, index: int) -> TensorDict:
     return batch
 
 
-def predictor_for(reader: BenchmarkReader) -> type[Predictor]:
-    """The kind of predictor that a reader's samples need."""
-    return {None: Predictor, "rollout": Rollout, "instants": Instants}[reader.series]
+def predictor_for(series: str | None) -> type[Predictor]:
+    """The kind of predictor that samples of a kind of series need."""
+    return {None: Predictor, "rollout": Rollout, "instants": Instants}[series]

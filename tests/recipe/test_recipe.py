@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 
 import h5py
@@ -9,17 +10,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
+from filelock import FileLock
 from tensordict import TensorDict
 
-from physicsnemo_cano.training import forward
-from physicsnemo_cano.training.checkpoint import find_checkpoint
-from physicsnemo_cano.training.files import History
-from physicsnemo_cano.training.normalization import Statistics
-from physicsnemo_cano.training.optimizers import build_optimizer, matrices
-from tests.training.recipe_helpers import (
-    CONF,
+from physicsnemo_cano.recipe import forward, run
+from physicsnemo_cano.recipe.checkpoint import find_checkpoint
+from physicsnemo_cano.recipe.config import MUON, Training
+from physicsnemo_cano.recipe.folder import History
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.optimizers import build_optimizer, matrices
+from tests.recipe.helpers import (
+    composed,
     config,
+    evaluate,
+    history,
     metrics,
     train,
     train_embedded,
@@ -59,9 +63,9 @@ def test_files_of_a_run(finished):
     assert [line["epoch"] for line in lines] == [1, 2, 3]
     assert lines[-1]["test_rel_l2"] == pytest.approx(found["test_rel_l2"], rel=1e-6)
     assert lines[-1]["train_rel_l2"] == found["train_rel_l2"]
-    best = 1 + int(np.argmin([line["test_rel_l2"] for line in lines]))
-    assert (finished / "checkpoints/best").resolve().name == f"epoch{best:04d}"
-    assert (finished / "checkpoints/last").resolve().name == "epoch0003"
+    # Test samples choose nothing, so without validation samples there is no best.
+    assert [p.name for p in (finished / "checkpoints").iterdir()] == ["last"]
+    assert (finished / "checkpoints/last/CANO.0.3.mdlus").exists()
     assert (finished / "figures/drawn.txt").exists()
 
 
@@ -99,7 +103,7 @@ def test_a_training_that_diverges_stops(data, tmp_path):
 
 def test_a_finished_run_is_reported_again(finished, data, monkeypatch, caplog):
     before = {p: p.stat().st_mtime_ns for p in finished.rglob("*") if p.is_file()}
-    monkeypatch.setattr("physicsnemo_cano.training.recipe.fit", None)  # would fail if called
+    monkeypatch.setattr("physicsnemo_cano.recipe.runs.fit", None)  # would fail if called
     with caplog.at_level("INFO", "cano"):
         again = train(data, finished)
     assert again == json.loads((finished / "metrics.json").read_text())
@@ -130,53 +134,78 @@ def test_a_folder_with_other_files_is_refused(data, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt"]
 
 
-@pytest.mark.parametrize("name", ["last", "best", "file"])
-def test_evaluate_repeats_the_numbers(name, finished, data, tmp_path, monkeypatch):
-    checkpoint = finished / "checkpoints" / name
+@pytest.mark.parametrize("name", ["last", "file"])
+def test_evaluate_repeats_the_numbers(name, finished, data, tmp_path):
+    checkpoint = finished / "checkpoints/last"
     if name == "file":
-        (checkpoint,) = (finished / "checkpoints/last").glob("*.mdlus")
-    # No training data are needed, nor the model's configuration.
+        (checkpoint,) = checkpoint.glob("*.mdlus")
+    # No training data are needed.
     moved = data.rename(tmp_path / "moved.h5")
-    overrides = ("mode=evaluate", f"checkpoint={checkpoint}", "model=flare", "seed=5")
     try:
-        found = train(moved, tmp_path / "unused", *overrides)
+        found = evaluate(moved, checkpoint)
     finally:
         moved.rename(data)
-    lines = [json.loads(text) for text in (finished / "metrics.jsonl").read_text().splitlines()]
-    line = min(lines, key=lambda line: line["test_rel_l2"]) if name == "best" else lines[-1]
-    assert found["test_rel_l2"] == pytest.approx(line["test_rel_l2"], rel=1e-6)
-    assert found["epochs"] == line["epoch"]
-    assert (found["model"], found["seed"]) == ("cano", 0)
-    folder = finished / "evaluate" / f"epoch{line['epoch']:04d}_moved"
-    assert metrics(folder)["test_rel_l2"] == found["test_rel_l2"]
-    if name == "last":
-        for file in ("test_errors.csv", "figures/drawn.txt"):
-            assert (folder / file).read_text() == (finished / file).read_text()
-        assert metrics(folder) == metrics(finished)
+    assert found["test_rel_l2"] == pytest.approx(metrics(finished)["test_rel_l2"], rel=1e-6)
+    folders = list((finished / "evaluate").glob("epoch0003_moved_*"))
+    assert metrics(folders[-1]) == metrics(finished)
+    for file in ("test_errors.csv", "figures/drawn.txt"):
+        assert (folders[-1] / file).read_text() == (finished / file).read_text()
+
+
+def test_evaluate_applies_what_it_can_and_refuses_the_rest(finished, data):
+    checkpoint = finished / "checkpoints/last"
+    fewer = evaluate(data, checkpoint, "data.n_test=2", "metrics=[mae]", "training.batch_size=1")
+    with (finished / "test_errors.csv").open() as file:
+        errors = [float(row["rel_l2"]) for row in csv.DictReader(file)]
+    assert fewer["test_rel_l2"] == pytest.approx(np.mean(errors[:2]), rel=1e-6)
+    assert fewer["test_mae"] > 0
+    evaluate(data, checkpoint, "scale=mini", "size.n_layers=1")  # as trained
+    for override, had in (("seed=5", "seed=0"), ("model=flare", "model.name=cano")):
+        with pytest.raises(ValueError, match=rf"{had}|model\.").value.__class__ if False else (
+            pytest.raises(ValueError, match=r"mode=evaluate: the checkpoint was trained with")
+        ):
+            evaluate(data, checkpoint, override)
+    with pytest.raises(ValueError, match=r"return_hydra_config=True"):
+        run(config_without_hydra("mode=evaluate", f"checkpoint={checkpoint}", f"data.root={data}"))
+
+
+def config_without_hydra(*overrides):
+    cfg = composed("airfoil", *overrides)
+    from omegaconf import OmegaConf
+
+    return OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
+
+
+def test_evaluations_of_two_files_of_one_name_are_kept_apart(finished, data, tmp_path):
+    checkpoint = finished / "checkpoints/last"
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        shutil.copyfile(data, tmp_path / str(number) / "same.h5")
+        evaluate(tmp_path / str(number) / "same.h5", checkpoint)
+    assert len(list((finished / "evaluate").glob("epoch0003_same_*"))) == 2
 
 
 def test_evaluate_on_a_finer_mesh(data, tmp_path):
     finer = write_mini(tmp_path / "finer.h5", shape=(25, 11))
-    run = tmp_path / "run"
-    train(data, run, "~normalize.fx", "normalize.target=channels", "as_cloud=false")
-    checkpoint = f"checkpoint={run / 'checkpoints' / 'last'}"
+    output = tmp_path / "run"
+    train(data, output, "normalize.fx=null", "normalize.target=channels", "as_cloud=false")
 
     def figures(results, folder):
         assert results.clusters.shape == (2, 25 * 11, 4)
         np.testing.assert_allclose(results.clusters.sum(-1), 1.0, rtol=1e-5)
 
-    found = train(finer, tmp_path / "unused", "mode=evaluate", checkpoint, figures=figures)
+    found = evaluate(finer, output / "checkpoints/last", figures=figures)
     # The same fields on the doubled mesh: the error is of the same size, not another model's.
-    assert found["test_rel_l2"] == pytest.approx(metrics(run)["test_rel_l2"], rel=0.3)
-    with h5py.File(run / "evaluate" / "epoch0003_finer" / "predictions.h5") as file:
+    assert found["test_rel_l2"] == pytest.approx(metrics(output)["test_rel_l2"], rel=0.3)
+    (folder,) = (output / "evaluate").iterdir()
+    with h5py.File(folder / "predictions.h5") as file:
         assert file["0002/prediction"].shape == (25, 11, 1)
 
 
 def test_evaluate_on_another_mesh_than_the_means(finished, tmp_path):
     finer = write_mini(tmp_path / "finer.h5", shape=(25, 11))
-    checkpoint = f"checkpoint={finished / 'checkpoints' / 'last'}"
     with pytest.raises(ValueError, match=r"on 78 points, and .* has 275.*normalize.fx=channels"):
-        train(finer, tmp_path / "unused", "mode=evaluate", checkpoint)
+        evaluate(finer, finished / "checkpoints/last")
 
 
 def test_evaluate_without_checkpoint(finished, data, tmp_path):
@@ -186,35 +215,158 @@ def test_evaluate_without_checkpoint(finished, data, tmp_path):
         find_checkpoint(tmp_path)
 
 
-def test_unknown_choices_are_refused(data, tmp_path):
-    for number, (override, message) in enumerate(
-        (
-            ("mode=test", "choose from train, evaluate; got 'test'"),
-            ("training.optimizer=sgd", "choose from adamw, muon; got 'sgd'"),
-            ("training.amp=fp8", "choose from null, bf16; got 'fp8'"),
-            ("+normalize.mach=channels", "got mach: channels"),
-            ("normalize.target=points", "got target: points"),
-        )
+def test_a_validation_set_chooses_the_best_epoch(data, tmp_path):
+    found = train(data, tmp_path / "run", "validation.fraction=0.3", "training.lr=0.05")
+    lines = history(tmp_path / "run")
+    errors = [line["validation_rel_l2"] for line in lines]
+    assert found["epochs"] == 1 + int(np.argmin(errors))
+    assert found["validation_rel_l2"] == min(errors)
+    expected = lines[found["epochs"] - 1]["test_rel_l2"]
+    assert found["test_rel_l2"] == pytest.approx(expected, rel=1e-6)
+    # Six samples of nine are left to train on.
+    with h5py.File(data) as raw, np.load(tmp_path / "run/normalization.npz") as scales:
+        mean = raw["mach"][:6].mean(0).reshape(-1, 1)
+        np.testing.assert_allclose(scales["mean_target_field"], mean, rtol=1e-6)
+
+
+def test_training_stops_when_the_validation_error_does_not_fall(data, tmp_path):
+    other = write_mini(tmp_path / "other.h5", n=20)
+    options = (f"validation.root={other}", "validation.patience=2", "training.epochs=30")
+    found = train(data, tmp_path / "run", *options, "training.lr=0.5")
+    lines = history(tmp_path / "run")
+    assert len(lines) == found["epochs"] + 2 < 30
+    with pytest.raises(ValueError, match="holds the test samples, which must choose nothing"):
+        train(data, tmp_path / "same", f"validation.root={data}")
+    assert not (tmp_path / "same").exists()
+
+
+def test_a_stopped_training_stays_stopped(data, tmp_path):
+    options = ("validation.fraction=0.3", "validation.patience=1", "training.lr=0.5")
+    found = train(data, tmp_path, *options, "training.epochs=20")
+    (tmp_path / "metrics.json").unlink()
+    again = train(data, tmp_path, *options, "training.epochs=20")
+    assert again["test_rel_l2"] == found["test_rel_l2"]
+
+
+def test_a_refused_setting_leaves_no_folder(data, tmp_path):
+    with pytest.raises(ValueError, match="choose from null, bf16; got 'fp16'"):
+        train(data, tmp_path / "run", "training.amp=fp16")
+    assert not (tmp_path / "run").exists()
+
+
+def test_before_the_first_checkpoint_a_folder_is_free(data, tmp_path, monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("physicsnemo_cano.recipe.fit.Meter.step", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(data, tmp_path / "run", "data.n_train=8")
+    monkeypatch.undo()
+    found = train(data, tmp_path / "run", "training.batch_size=3")
+    assert found == pytest.approx(found)
+    expected = train(data, tmp_path / "other", "training.batch_size=3")
+    assert found["test_rel_l2"] == expected["test_rel_l2"]
+
+
+def test_a_second_command_says_that_the_first_is_running(data, tmp_path):
+    with (
+        FileLock(tmp_path / ".lock"),
+        pytest.raises(FileExistsError, match=r"Another process is running in .*choose another"),
     ):
-        with pytest.raises(ValueError, match=message):
-            train(data, tmp_path / str(number), override)
+        train(data, tmp_path)
+    assert os.listdir(tmp_path) == [".lock"]
+    assert train(data, tmp_path)["epochs"] == 3
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_samples_that_cannot_be_used_are_refused_before_training(split, data, tmp_path):
+    shutil.copyfile(data, tmp_path / "nan.h5")
+    with h5py.File(tmp_path / "nan.h5", "r+") as file:
+        file["mach"][{"train": 2, "test": 13}[split], 3, 4] = np.nan
+    index = {"train": 2, "test": 1}[split]
+    message = rf"nan\.h5: sample {index} of the {split} set has 1 values of target .*\(22, 0\)"
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path / "nan.h5", tmp_path / "run")
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+@pytest.mark.parametrize("power", [-30, -12, 30])
+def test_units_do_not_matter(power, data, tmp_path, finished):
+    """The data in other units, of all fields or of the target alone."""
+    unit = 10.0**power
+    for keys in (("x", "y", "mach"), ("mach",)):
+        with h5py.File(data) as raw, h5py.File(tmp_path / f"{len(keys)}.h5", "w") as file:
+            for key in ("x", "y", "mach"):
+                value = raw[key][()].astype(np.float64)
+                file[key] = (value * (unit if key in keys else 1)).astype(np.float32)
+        overrides = ("normalize.embedding=channels", "training=adamw")
+        expected = train(data, tmp_path / f"{len(keys)}_one", *overrides)
+        found = train(tmp_path / f"{len(keys)}.h5", tmp_path / f"{len(keys)}_run", *overrides)
+        for key in ("test_rel_l2", "mean_predictor_rel_l2"):
+            assert found[key] == pytest.approx(expected[key], rel=1e-3), key
+
+
+def test_coordinates_far_from_zero_keep_their_digits(data, tmp_path):
+    """Of float64 at 5e6 ± 3: the same score as round the origin."""
+    with h5py.File(data) as raw, h5py.File(tmp_path / "far.h5", "w") as file:
+        for key in ("x", "y", "mach"):
+            file[key] = raw[key][()].astype(np.float64) + (5e6 if key != "mach" else 0)
+    overrides = ("normalize.embedding=channels", "normalize.fx=channels", "training=adamw")
+    expected = train(data, tmp_path / "near", *overrides)
+    found = train(tmp_path / "far.h5", tmp_path / "run", *overrides)
+    assert found["test_rel_l2"] == pytest.approx(expected["test_rel_l2"], rel=1e-4)
+    with pytest.raises(ValueError, match=r"embedding lies so far .*normalize\.embedding=channels"):
+        train(tmp_path / "far.h5", tmp_path / "refused")
+
+
+# Each changes the default; together they are every setting of training that there is.
+SETTINGS = (
+    "training.optimizer=adamw",
+    "training.weight_decay=0.1",
+    "training.clip=1e9",
+    "training.loss=mse",
+    "training.loss=mae",
+    "training.loss=max_error",
+    "training.gradient_loss=0.1",
+    "training.amp=bf16",
+    "training.compile=true",
+    "padding_mode=circular",
+    "metrics=[mse,mae,max_error]",
+    "data.weights=true",
+    "model=transolver",
+    "model=flare",
+)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_setting_runs(setting, finished, data, tmp_path):
+    found = train(data, tmp_path, setting, "as_cloud=false", "training.epochs=1")
+    assert 0 < found["test_rel_l2"] < 1
+    assert found["model"] == (setting[6:] if setting.startswith("model=") else "cano")
+    if "compile" in setting or "metrics" in setting:
+        same = train(data, tmp_path / "as_it_is", "as_cloud=false", "training.epochs=1")
+        assert found["test_rel_l2"] == pytest.approx(same["test_rel_l2"], rel=1e-3)
+    if "compile" in setting:
+        (tmp_path / "metrics.json").unlink()  # a resumed run looks at the clusters, too
+        again = train(data, tmp_path, setting, "as_cloud=false", "training.epochs=1")
+        assert again["test_rel_l2"] == found["test_rel_l2"]
+
+
+def test_metrics_follow_from_the_predictions(data, tmp_path):
+    found = train(data, tmp_path, "metrics=[mse,mae,max_error]", "training.epochs=1")
+    with h5py.File(tmp_path / "predictions.h5") as file:
+        errors = np.array([g["prediction"][()] - g["target"][()] for g in file.values()])
+    errors = np.abs(errors.reshape(3, -1).astype(float))
+    assert found["test_mse"] == pytest.approx((errors**2).mean(), rel=1e-5)
+    assert found["test_mae"] == pytest.approx(errors.mean(), rel=1e-5)
+    assert found["test_max_error"] == pytest.approx(errors.max(1).mean(), rel=1e-5)
 
 
 def test_paper_scale_says_what_it_needs(tmp_path, data):
     cfg = config(data, tmp_path / "run", "scale=paper", "data.root=???")
-    from physicsnemo_cano.training import run
-
     with pytest.raises(FileNotFoundError, match=r"NACA_Cylinder_Q\.npy.*generate\.py"):
-        run(cfg, None, embedded_data=data)
+        run(cfg, embedded_data=data)
     assert not (tmp_path / "run").exists()
-
-
-def test_paper_scale_is_the_papers():
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("airfoil", ["scale=paper"])
-    assert dict(cfg.size) == dict(n_layers=8, n_head=8, n_hidden=128, mlp_ratio=2, slice_num=32)
-    assert (cfg.training.optimizer, cfg.training.lr) == ("adamw", 1e-3)
-    assert (cfg.training.epochs, cfg.training.batch_size) == (500, 4)
 
 
 def test_chunks_and_weights_change_only_what_they_should(finished, data, tmp_path):
@@ -230,16 +382,14 @@ def test_chunks_and_weights_change_only_what_they_should(finished, data, tmp_pat
     assert weighted["test_rel_l2"] != pytest.approx(found["test_rel_l2"], rel=1e-3)
 
 
-def test_a_run_copied_without_links_and_data_moved_goes_on(finished, data, tmp_path):
+def test_a_run_copied_and_data_moved_goes_on(finished, data, tmp_path):
     copy, moved = tmp_path / "copy", tmp_path / "moved.h5"
     embedded = train_embedded(data, tmp_path / "run")
-    shutil.copytree(tmp_path / "run", copy)  # follows the links
+    shutil.copytree(tmp_path / "run", copy)
     shutil.copyfile(data, moved)
     (copy / "metrics.json").unlink()
     again = train_embedded(moved, copy)
     assert again["test_rel_l2"] == embedded["test_rel_l2"]
-    assert (copy / "checkpoints/last").is_symlink()
-    assert weights(copy / "checkpoints/last").keys() == weights(copy / "checkpoints/best").keys()
 
 
 def test_what_else_is_in_the_checkpoints_folder_stays(data, tmp_path):
@@ -264,19 +414,6 @@ def test_the_examples_figures_are_drawn(data, tmp_path):
         pixels = plt.imread(file)
         assert min(pixels.shape[:2]) > 300
         assert pixels[..., :3].std() > 0.02  # not blank
-
-
-@pytest.mark.parametrize("model", ["transolver", "flare"])
-def test_other_models_run_on_the_same_data(model, data, tmp_path):
-    found = train(data, tmp_path, f"model={model}", "training.epochs=1", "data.weights=true")
-    assert found["model"] == model
-    assert 0 < found["test_rel_l2"] < 1
-
-
-def test_bf16_runs_and_differs(finished, data, tmp_path):
-    found = train(data, tmp_path, "training.amp=bf16")
-    assert found["test_rel_l2"] != metrics(finished)["test_rel_l2"]
-    assert found["test_rel_l2"] == pytest.approx(metrics(finished)["test_rel_l2"], rel=0.3)
 
 
 class _Model(torch.nn.Module):
@@ -316,7 +453,7 @@ def test_muon_gets_the_matrices_only():
     for name, p in model.named_parameters():
         if name.endswith("bias") or "norm" in name or "centroids" in name or p.ndim != 2:
             assert name not in chosen
-    optimizer, _ = build_optimizer(model, "muon", 1e-3, 0.0, 10)
+    optimizer, _ = build_optimizer(model, Training(**MUON), 10)
     muon, adamw = optimizer.optimizers
     assert isinstance(muon, torch.optim.Muon)
     covered = [id(p) for o in (muon, adamw) for g in o.param_groups for p in g["params"]]
@@ -325,7 +462,7 @@ def test_muon_gets_the_matrices_only():
 
 def test_schedule_is_one_cycle_and_leaves_momentum():
     model = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(3)))
-    optimizer, schedule = build_optimizer(model, "muon", 4e-3, 0.0, 100)
+    optimizer, schedule = build_optimizer(model, Training(**MUON), 100)
     rates, momenta = [], set()
     for _ in range(99):
         optimizer.step()
@@ -395,7 +532,7 @@ def test_statistics_survive_the_file_and_invert(tmp_path):
     ("target", "message"),
     [
         (torch.zeros(3, 1), "target of sample 0 is zero"),
-        (torch.full((3, 1), torch.nan), "not finite"),
+        (torch.full((3, 1), torch.nan), "not finite in float32"),
     ],
 )
 def test_statistics_refuse_samples_without_an_error(target, message):
