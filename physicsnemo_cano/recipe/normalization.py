@@ -205,7 +205,9 @@ class Statistics:
 
     @staticmethod
     def _normalize(keys: list[str], means: dict, stds: dict) -> Normalize:
-        # No deviation is 0, and to add even 1e-8 would change what is small in its units.
+        # PhysicsNeMo adds 1e-8 to every deviation, which drowns small units. Here it is added only
+        # where it changes less than 1e-4 of it, so that stored models predict what they did.
+        stds = {key: torch.where(std > 1e-4, std + 1e-8, std) for key, std in stds.items()}
         return Normalize(keys, means=means, stds=stds, method="mean_std", eps=0.0)
 
 
