@@ -161,8 +161,12 @@ def test_evaluate_applies_what_it_can_and_refuses_the_rest(finished, data):
     assert fewer["test_mae"] > 0
     evaluate(data, checkpoint, "scale=mini", "size.n_layers=1")  # as trained
     for override, had in (("seed=5", "seed=0"), ("model=flare", "model.name=cano")):
-        with pytest.raises(ValueError, match=rf"{had}|model\.").value.__class__ if False else (
-            pytest.raises(ValueError, match=r"mode=evaluate: the checkpoint was trained with")
+        with (
+            pytest.raises(ValueError, match=rf"{had}|model\.").value.__class__
+            if False
+            else (
+                pytest.raises(ValueError, match=r"mode=evaluate: the checkpoint was trained with")
+            )
         ):
             evaluate(data, checkpoint, override)
     with pytest.raises(ValueError, match=r"return_hydra_config=True"):
