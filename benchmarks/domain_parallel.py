@@ -22,7 +22,7 @@ from torch.distributed.tensor import Shard
 from traffic import Traffic
 
 from physicsnemo_cano import CANO
-from physicsnemo_cano.training.distributed import initialize
+from physicsnemo_cano.recipe.distributed import initialize
 
 DIM, HEADS, CLUSTERS, CHUNK = 64, 4, 64, 2048
 

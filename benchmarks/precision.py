@@ -11,18 +11,16 @@ import argparse
 from pathlib import Path
 
 import torch
-from omegaconf import OmegaConf
 from physicsnemo.datapipes import Dataset
 from physicsnemo.models.transolver import Transolver
 
 from physicsnemo_cano import CANO
-from physicsnemo_cano.training.checkpoint import find_checkpoint, open_model
-from physicsnemo_cano.training.distributed import initialize
-from physicsnemo_cano.training.evaluation import evaluate
-from physicsnemo_cano.training.forward import grid_shape
-from physicsnemo_cano.training.normalization import Statistics
-from physicsnemo_cano.training.prediction import predictor_for
-from physicsnemo_cano.training.recipe import open_reader
+from physicsnemo_cano.recipe import Recipe, open_reader
+from physicsnemo_cano.recipe.checkpoint import find_checkpoint, open_model
+from physicsnemo_cano.recipe.distributed import initialize
+from physicsnemo_cano.recipe.evaluation import evaluate
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.prediction import predictor_for
 
 SIZES = {
     "4 layers, 32 features": {"n_layers": 4, "n_hidden": 32, "n_head": 4, "slice_num": 32},
@@ -64,16 +62,16 @@ def untrained(model: str, size: str, shape: tuple[int, int] | None, seed: int) -
 def trained(path: Path, root: Path | None) -> tuple[float, float, float]:
     r"""Mean difference of the predictions; test errors in float32 and in bfloat16."""
     folder, file = find_checkpoint(path)
-    settings = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    settings["data"]["root"] = root
-    reader = open_reader(settings, "test")
+    settings = Recipe.load(folder / "config.yaml")
+    reader = open_reader(settings.data | {"root": root}, "test")
     statistics = Statistics.load(folder / "normalization.npz")
-    dist, shape = initialize(), grid_shape(settings, reader)
-    dataset = Dataset(reader, transforms=statistics.inputs(), device=dist.device)
-    model, results = open_model(file, dist.device), []
+    device, shape = initialize().device, None if settings.as_cloud else reader.spatial_shape
+    dataset = Dataset(reader, transforms=statistics.inputs(), device=device)
+    model, results = open_model(file, device), []
     for amp in (None, "bf16"):
-        predict = predictor_for(reader)(model, shape, statistics, dist.device, amp)
-        results.append(evaluate(predict, dataset, 1, dist, keep_predictions=True))
+        predict = predictor_for(reader.series)(model, shape, statistics, device, amp)
+        found = evaluate(predict, dataset, 1, keep_predictions=True)
+        results.append((found.errors, found.predictions))
     (exact_errors, exact), (rough_errors, rough) = results
     pairs = zip(map(torch.as_tensor, rough), map(torch.as_tensor, exact), strict=True)
     differences = [difference(r, e) for r, e in pairs]

@@ -31,11 +31,12 @@ from examples.darcy.solver import draw_permeability, solve_darcy
 from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.losses import relative_l2
-from physicsnemo_cano.training.optimizers import build_optimizer
+from physicsnemo_cano.recipe.config import ADAMW, MUON, Training
+from physicsnemo_cano.recipe.optimizers import build_optimizer
 
 SIZES = {"n_layers": 4, "n_head": 4, "mlp_ratio": 2, "slice_num": 32}
 MODELS = {"cano": CANO, "transolver": Transolver, "flare": FLARE}
-LEARNING_RATES = {"adamw": 1e-3, "muon": 4e-3}
+OPTIMIZERS = {"adamw": ADAMW, "muon": MUON}
 BATCH = 4
 
 
@@ -115,7 +116,7 @@ def run(
         return relative_l2(out * u_std + u_mean, u.reshape(batch, -1, 1))
 
     steps = epochs * len(a) // BATCH
-    descend, schedule = build_optimizer(model, optimizer, LEARNING_RATES[optimizer], 1e-5, steps)
+    descend, schedule = build_optimizer(model, Training(**OPTIMIZERS[optimizer]), steps)
     order = torch.Generator().manual_seed(seed)
     start = time.perf_counter()
     with tqdm(total=steps, desc=f"{variant} seed {seed}", mininterval=10) as bar:
@@ -157,7 +158,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default="outputs/resolution.csv")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--optimizer", choices=list(LEARNING_RATES), default="muon")
+    parser.add_argument("--optimizer", choices=list(OPTIMIZERS), default="muon")
     parser.add_argument("--epochs", type=int, help="20 (solved) or 15 (public) by default")
     parser.add_argument("--n-hidden", type=int, default=64, help="features of every model")
     parser.add_argument("--only", nargs="+", help="variants such as cano-grid-weighted")

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from hydra.utils import get_class
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from physicsnemo.core import Module
 from tensordict import TensorDict
 
 from physicsnemo_cano.integrations.meshes import MeshCloud
-from physicsnemo_cano.training.checkpoint import find_checkpoint
-from physicsnemo_cano.training.normalization import Statistics
-from physicsnemo_cano.training.prediction import Predictor
+from physicsnemo_cano.recipe.checkpoint import find_checkpoint
+from physicsnemo_cano.recipe.layout import Layout
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.prediction import Predictor
 
 
 @dataclass
@@ -75,16 +75,15 @@ def predict(request: Request) -> list[str]:
         and what to do.
     """
     folder, file = find_checkpoint(Path(request.checkpoint))
-    settings = OmegaConf.load(folder / "config.yaml")
-    reader = get_class(settings.data._target_)
+    layout = Layout.load(folder)
     statistics = Statistics.load(folder / "normalization.npz")
     model = Module.from_checkpoint(str(file))
     if hasattr(model, "chunk_size"):
         model = Module.from_checkpoint(str(file), override_args={"chunk_size": request.chunk_size})
-    _check_model(model, reader, statistics)
+    _check_model(model, layout, statistics)
 
     cloud = MeshCloud(request.input, request.location)
-    names = [f"{channel.name}{request.suffix}" for channel in reader.targets]
+    names = [f"{channel.name}{request.suffix}" for channel in layout.targets]
     cloud.check_output(request.output, names)
     embedding, fx = (
         cloud.coordinates(len(statistics.means["embedding"])),
@@ -99,7 +98,7 @@ def predict(request: Request) -> list[str]:
     fields = {"embedding": embedding, "fx": fx}
     weighted = request.weights
     if weighted is None:
-        weighted = bool(settings.data.get("weights"))
+        weighted = layout.weights
     if weighted:
         fields["weights"] = cloud.weights()
     device = torch.device(request.device)
@@ -117,9 +116,9 @@ def predict(request: Request) -> list[str]:
     return names
 
 
-def _check_model(model: Module, reader: type, statistics: Statistics) -> None:
-    if reader.series is not None:
-        raise ValueError(f"{reader.__name__} models predict series in time, a mesh file has none")
+def _check_model(model: Module, layout: Layout, statistics: Statistics) -> None:
+    if layout.series is not None:
+        raise ValueError("The model predicts series in time, a mesh file has none")
     if getattr(model, "structured_shape", None) is not None:
         raise ValueError(
             f"The model was trained on a grid of {tuple(model.structured_shape)} points; for "

@@ -6,7 +6,7 @@ import hydra
 from figures import draw
 from omegaconf import DictConfig
 
-from physicsnemo_cano.training import run
+from physicsnemo_cano.recipe import run
 
 DATA = Path(__file__).with_name("data") / "naca_mini.h5"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from physicsnemo_cano.training import Results
+from physicsnemo_cano.recipe import Results
 from physicsnemo_cano.visualization import (
     draw_summary,
     figure,

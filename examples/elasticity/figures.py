@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 
-from physicsnemo_cano.training import Results
+from physicsnemo_cano.recipe import Results
 from physicsnemo_cano.visualization import (
     draw_summary,
     field_comparison,

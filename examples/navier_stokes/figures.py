@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from physicsnemo_cano.training import Results
+from physicsnemo_cano.recipe import Results
 from physicsnemo_cano.visualization import (
     draw_summary,
     figure,

@@ -5,7 +5,7 @@ from figures import draw
 from generate import mini_data
 from omegaconf import DictConfig
 
-from physicsnemo_cano.training import run
+from physicsnemo_cano.recipe import run
 
 
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="navier_stokes")

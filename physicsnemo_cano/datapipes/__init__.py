@@ -1,19 +1,19 @@
 """Readers of the published files and of those our reference solvers write."""
 
 from physicsnemo_cano.datapipes.airfoil import Airfoil
-from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
 from physicsnemo_cano.datapipes.darcy import Darcy
 from physicsnemo_cano.datapipes.elasticity import Elasticity
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 from physicsnemo_cano.datapipes.pipe import Pipe
 from physicsnemo_cano.datapipes.plasticity import Plasticity
+from physicsnemo_cano.datapipes.reader import Channel, FieldReader
 
 __all__ = [
     "Airfoil",
-    "BenchmarkReader",
     "Channel",
     "Darcy",
     "Elasticity",
+    "FieldReader",
     "NavierStokes",
     "Pipe",
     "Plasticity",

@@ -7,16 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.benchmark import (
-    BenchmarkReader,
-    Channel,
-    Split,
-    choose,
-    locate,
-    source_of,
-)
+from physicsnemo_cano.datapipes.files import check_samples, check_shapes
 from physicsnemo_cano.datapipes.matlab import MatlabFile
-from physicsnemo_cano.datapipes.quadrature import node_weights
+from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split, source_of
 
 _FILES = {
     "train": "piececonst_r421_N1024_smooth1.mat",
@@ -24,15 +17,9 @@ _FILES = {
 }
 _SIZES = {"train": 1000, "test": 200}
 _NODES = 421
-_HELP = (
-    f"Expected either a folder with {' and '.join(_FILES.values())} (the published files), one "
-    "with darcy_train_<n>.pt and darcy_test_<n>.pt (neuraloperator's), or one file "
-    "darcy_test_<n>.pt to test on. To make the former: "
-    "python examples/darcy/generate.py --out data/darcy"
-)
 
 
-class Darcy(BenchmarkReader):
+class Darcy(FieldReader):
     r"""Samples of the Darcy benchmark, from the published files, generated ones or small tensors.
 
     A folder with ``piececonst_r421_N1024_smooth1.mat`` (for training) and ``…_smooth2.mat`` (for
@@ -45,34 +32,25 @@ class Darcy(BenchmarkReader):
     ``darcy_test_<n>.pt``, of the same grid; the path of another such file tests on that.
 
     A sample holds ``embedding`` :math:`(N, 2)`, coordinates on the unit square; ``fx``
-    :math:`(N, 1)`, the permeability; ``target`` :math:`(N, 1)`, the pressure; with
-    ``weights=True`` also ``weights`` :math:`(N,)`, areas.
+    :math:`(N, 1)`, the permeability; ``target`` :math:`(N, 1)`, the pressure.
 
     Parameters
     ----------
-    root : str, Path or None
-        The folder or the file to test on; ``None`` only earns the message that says what is
-        needed.
-    split : {"train", "test"}
-        Which part.
-    n_train, n_test : int, optional
-        Take fewer samples; all by default.
+    root, split, n_train, n_test, weights
+        See :class:`FieldReader`; ``root`` may be a file to test on.
     stride : int, optional, default=5
         Nodes from one that is kept to the next, for MATLAB files; a divisor of the number of
         cells, so that both boundaries stay.
-    weights : bool, optional, default=False
-        Whether samples carry quadrature weights.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing at ``root``, or a file of the folder is missing.
-    ValueError
-        If a file has another key or shape than expected, or too few samples.
     """
 
     coordinates = (Channel("x"), Channel("y"))
     targets = (Channel("pressure"),)
+    help = (
+        f"Expected either a folder with {' and '.join(_FILES.values())} (the published files), one "
+        "with darcy_train_<n>.pt and darcy_test_<n>.pt (neuraloperator's), or one file "
+        "darcy_test_<n>.pt to test on. To make the former: "
+        "python examples/darcy/generate.py --out data/darcy"
+    )
 
     def __init__(
         self,
@@ -83,81 +61,71 @@ class Darcy(BenchmarkReader):
         stride: int = 5,
         weights: bool = False,
     ) -> None:
-        super().__init__()
-        self.path = locate(root, "Darcy", _HELP)
+        self.stride = stride
+        super().__init__(root, split, n_train, n_test, weights)
+
+    def open(self) -> tuple[range, range]:
+        """Read the split."""
         self.source = source_of(self.path)
         if self.path.is_file() or any(self.path.glob("darcy_train_*.pt")):
-            a, u = _read_tensors(self.path, split)
+            a, u = self._read_tensors()
             x = torch.arange(a.shape[1]) / a.shape[1]
         else:
-            a, u = _read_matlab(self.path, split, stride, any_size=self.source == "generated")
+            a, u = self._read_matlab()
             x = torch.linspace(0, 1, a.shape[1])
-        points = torch.stack(torch.meshgrid(x, x, indexing="ij"), -1)  # (s, s, 2)
-        self.spatial_shape = tuple(points.shape[:2])
-        n_first, n_second = (min(len(a), size) for size in _SIZES.values())
-        self._indices = choose(split, n_train, n_test, (range(n_first), range(n_second)))
+        self.spatial_shape = (len(x), len(x))
+        self._embedding = torch.stack(torch.meshgrid(x, x, indexing="ij"), -1).flatten(0, 1)
         self._permeability, self._pressure = a.flatten(1), u.flatten(1)
-        self._embedding = points.flatten(0, 1)
-        self._weights = node_weights(points, structured=True).flatten() if weights else None
+        return tuple(range(min(len(a), size)) for size in _SIZES.values())
 
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def _load_sample(self, index: int) -> dict[str, torch.Tensor]:
-        i = self._indices[index]
-        sample = {
+    def load(self, index: int) -> dict[str, torch.Tensor]:
+        """A sample, by its index in the split's file."""
+        return {
             "embedding": self._embedding,
-            "fx": self._permeability[i].unsqueeze(-1),
-            "target": self._pressure[i].unsqueeze(-1),
+            "fx": self._permeability[index, :, None],
+            "target": self._pressure[index, :, None],
         }
-        if self._weights is not None:
-            sample["weights"] = self._weights
-        return sample
 
-
-def _read_matlab(
-    folder: Path, split: Split, stride: int, any_size: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Permeability and pressure of a split, (n, s, s) each, at every ``stride``-th node."""
-    missing = [name for name in _FILES.values() if not (folder / name).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}. {_HELP}")
-    path, most = folder / _FILES[split], _SIZES[split]
-    shape = ("n", "s", "s") if any_size else ("n", _NODES, _NODES)
-    with MatlabFile(path, {"coeff": shape, "sol": shape}, _HELP) as file:
-        n, nodes, _ = file.shapes["sol"]
-        if n < most and not any_size:
-            raise ValueError(f"{path} has {n} samples, expected at least {most}. {_HELP}")
-        if stride < 1 or (nodes - 1) % stride:
-            raise ValueError(
-                f"data.stride={stride}: {path} has {nodes - 1} cells an axis, choose a divisor"
+    def _read_matlab(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Permeability and pressure of the split, (n, s, s) each, at every ``stride``-th node."""
+        missing = [name for name in _FILES.values() if not (self.path / name).is_file()]
+        if missing:
+            raise FileNotFoundError(f"{self.path} lacks {', '.join(missing)}. {self.help}")
+        file, most, stride = self.path / _FILES[self.split], _SIZES[self.split], self.stride
+        any_size = self.source == "generated"
+        shape = ("n", "s", "s") if any_size else ("n", _NODES, _NODES)
+        with MatlabFile(file, {"coeff": shape, "sol": shape}, self.help) as matlab:
+            n, nodes, _ = matlab.shapes["sol"]
+            check_samples(n, 1 if any_size else most, file, self.help)
+            if stride < 1 or (nodes - 1) % stride:
+                raise ValueError(
+                    f"data.stride={stride}: {file} has {nodes - 1} cells an axis, choose a divisor"
+                )
+            # In a file of version 7.3 samples may lie interleaved, so it is read once, here.
+            return tuple(
+                torch.from_numpy(matlab[name][:most, ::stride, ::stride].astype(np.float32))
+                for name in ("coeff", "sol")
             )
-        # In a file of version 7.3 samples may lie interleaved, so it is read once, here.
-        return tuple(
-            torch.from_numpy(file[name][:most, ::stride, ::stride].astype(np.float32))
-            for name in ("coeff", "sol")
-        )
 
-
-def _read_tensors(path: Path, split: Split) -> tuple[torch.Tensor, torch.Tensor]:
-    """Permeability and pressure of a split, (n, s, s) each, from neuraloperator's files."""
-    if path.is_file() and split == "train":
-        raise ValueError(f"{path} is to test on; to train give its folder. {_HELP}")
-    if path.is_dir():
-        found = sorted(path.glob("darcy_train_*.pt"))
-        if len(found) != 1:
-            names = ", ".join(file.name for file in found)
-            raise ValueError(f"{path} holds {names}: which to train on? Keep one. {_HELP}")
-        path = found[0] if split == "train" else path / found[0].name.replace("train", "test")
-    if not path.is_file():
-        raise FileNotFoundError(f"No file {path}. {_HELP}")
-    try:
-        data = torch.load(path, weights_only=True)
-    except Exception as error:  # torch has many for files of another format
-        raise ValueError(f"{path} is no file of tensors ({error}). {_HELP}") from error
-    items = data.items() if isinstance(data, dict) else ()
-    shapes = {name: tuple(getattr(item, "shape", ())) for name, item in items}
-    shape = shapes.get("x", ())
-    if len(shape) != 3 or shape[1] != shape[2] or shapes.get("y") != shape:
-        raise ValueError(f"{path} holds {shapes}, expected x and y of one shape (n, s, s). {_HELP}")
-    return data["x"].float(), data["y"].float()
+    def _read_tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Permeability and pressure of the split, (n, s, s) each, from neuraloperator's files."""
+        file = self.path
+        if file.is_file() and self.split == "train":
+            raise ValueError(f"{file} is to test on; to train give its folder. {self.help}")
+        if file.is_dir():
+            found = sorted(file.glob("darcy_train_*.pt"))
+            if len(found) != 1:
+                names = ", ".join(name.name for name in found)
+                raise ValueError(f"{file} holds {names}: which to train on? Keep one. {self.help}")
+            name = found[0].name
+            file /= name if self.split == "train" else name.replace("train", "test")
+        if not file.is_file():
+            raise FileNotFoundError(f"No file {file}. {self.help}")
+        try:
+            data = torch.load(file, weights_only=True)
+        except Exception as error:  # torch has many for files of another format
+            raise ValueError(f"{file} is no file of tensors ({error}). {self.help}") from error
+        items = data.items() if isinstance(data, dict) else ()
+        shapes = {name: tuple(getattr(item, "shape", ())) for name, item in items}
+        check_shapes(shapes, dict.fromkeys("xy", ("n", "s", "s")), file, self.help)
+        return data["x"].float(), data["y"].float()

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
+from physicsnemo_cano.datapipes.files import check_real, check_shapes
+
 
 class MatlabFile:
     """Named arrays of a MATLAB file, read when asked for.
@@ -23,8 +25,7 @@ class MatlabFile:
     path : str or Path
         The file.
     expected : mapping of str to tuple
-        The arrays needed, with their shapes in MATLAB's order. An axis is a number, or a letter,
-        which may be any number but the same wherever it stands: ``("n", 421, 421)``.
+        The arrays needed, with their shapes in MATLAB's order, as for :func:`check_shapes`.
     hint : str, optional
         What to add to a message of error, such as where to get the right file.
 
@@ -67,18 +68,22 @@ class MatlabFile:
         except Exception as error:  # SciPy has many for files of another format
             self.close()
             raise ValueError(f"{self.path} is no MATLAB file ({error}). {hint}".rstrip()) from error
-        if not _fits(found, expected):
+        try:
+            check_shapes(found, expected, self.path, hint)
+            for name in expected if self._hdf5 is not None else ():
+                check_real(self._hdf5[name].dtype, f"{self.path}: {name}", hint)
+        except ValueError:
             self.close()
-            raise ValueError(
-                f"{self.path} holds {_table(found)}, expected {_table(expected)}. {hint}".rstrip()
-            )
+            raise
         self.shapes: dict[str, tuple[int, ...]] = {name: found[name] for name in expected}
 
     def __getitem__(self, name: str) -> np.ndarray | ReversedDataset:
         """An array: of version 7.3 one that reads what is sliced from it, else all in memory."""
         if self._hdf5 is not None:
             return ReversedDataset(self._hdf5[name])
-        return _scipy_io().loadmat(self.path, variable_names=[name])[name]
+        array = _scipy_io().loadmat(self.path, variable_names=[name])[name]
+        check_real(array.dtype, f"{self.path}: {name}")
+        return array
 
     def __enter__(self) -> MatlabFile:
         return self
@@ -158,19 +163,3 @@ def _scipy_io():
             "MATLAB files before version 7.3 need scipy: pip install physicsnemo-cano[examples]"
         ) from error
     return io
-
-
-def _fits(found: Mapping[str, Any], expected: Mapping[str, tuple[int | str, ...]]) -> bool:
-    letters: dict[str, int] = {}
-    for name, shape in expected.items():
-        if not isinstance(found.get(name), tuple) or len(found[name]) != len(shape):
-            return False
-        for size, wanted in zip(found[name], shape, strict=True):
-            if size != (letters.setdefault(wanted, size) if isinstance(wanted, str) else wanted):
-                return False
-    return True
-
-
-def _table(shapes: Mapping[str, Any]) -> str:
-    lines = (f"{name} {shape}".replace("'", "") for name, shape in shapes.items())
-    return ", ".join(lines) or "nothing"

@@ -7,60 +7,41 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.benchmark import (
-    BenchmarkReader,
-    Channel,
-    Split,
-    choose,
-    only_file,
-    parts_of,
-    source_of,
-)
+from physicsnemo_cano.datapipes.files import check_samples, locate
 from physicsnemo_cano.datapipes.matlab import MatlabFile
+from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split, parts_of, source_of
 
-_FILE = "NavierStokes_V1e-5_N*_T20.mat"
 _SHAPE = (1200, 64, 64, 20)
 _N_INPUT = 10  # frames
-_HELP = (
-    "Expected a folder with NavierStokes_V1e-5_N1200_T20.mat (the published file) or one that "
-    "python examples/navier_stokes/generate.py --out data/navier_stokes has made"
-)
 
 
-class NavierStokes(BenchmarkReader):
+class NavierStokes(FieldReader):
     r"""Samples of the Navier-Stokes benchmark, from the published file or a generated one.
 
     A folder with ``NavierStokes_V1e-5_N1200_T20.mat``, in it ``u`` :math:`(1200, 64, 64, 20)`,
     vorticity on the unit torus at the times 1, 2, … 20, is published, unless ``generate.py`` has
     left its mark there; then the number of samples and the grid may be others. Of 1200 samples
     the first 1000 are for training and the last 200 for testing; of another number the first 80 %
-    and the rest.
+    and the rest. The split is read into memory.
 
     A sample holds ``embedding`` :math:`(N, 2)`, the points :math:`i / n` of the torus; ``fx``
     :math:`(N, 10)`, the frames of the times 1 to 10; ``target`` :math:`(N, 10)`, those of 11 to 20.
 
     Parameters
     ----------
-    root : str, Path or None
-        The folder; ``None`` only earns the message that says what is needed.
-    split : {"train", "test"}
-        Which part; it is read into memory.
-    n_train, n_test : int, optional
-        Take fewer samples; all by default.
+    root, split, n_train, n_test
+        See :class:`FieldReader`. Weights would all be equal.
     stride : int, optional, default=1
         Keep every so many-th point of each axis.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing at ``root``, or no such file in it.
-    ValueError
-        If the folder has several such files, or the file another key or shape than expected.
     """
 
     coordinates = (Channel("x"), Channel("y"))
     targets = (Channel("vorticity"),)
     series = "rollout"
+    help = (
+        "Expected a folder with NavierStokes_V1e-5_N1200_T20.mat (the published file) or one that "
+        "python examples/navier_stokes/generate.py --out data/navier_stokes has made"
+    )
 
     def __init__(
         self,
@@ -70,33 +51,35 @@ class NavierStokes(BenchmarkReader):
         n_test: int | None = None,
         stride: int = 1,
     ) -> None:
-        super().__init__()
-        path = only_file(root, _FILE, _HELP)
-        self.path = Path(root)
+        self.stride = stride
+        super().__init__(root, split, n_train, n_test)
+
+    def open(self) -> tuple[range, range]:
+        """Read the split."""
+        file = locate(self.path, "Navier-Stokes", self.help, "NavierStokes_V1e-5_N*_T20.mat")
         self.source = source_of(self.path)
-        generated = self.source == "generated"
-        expected = ("n", "points", "points", _SHAPE[-1]) if generated else _SHAPE
-        with MatlabFile(path, {"u": expected}, _HELP) as file:
-            n, points = file.shapes["u"][:2]
-            if n < 2 or points % stride:
+        any_size = ("n", "points", "points", _SHAPE[-1])
+        expected = any_size if self.source == "generated" else _SHAPE
+        with MatlabFile(file, {"u": expected}, self.help) as matlab:
+            n, points = matlab.shapes["u"][:2]
+            check_samples(n, 2, file, self.help)
+            if self.stride < 1 or points % self.stride:
                 raise ValueError(
-                    f"{path} has {n} samples of {points} x {points} points, expected at least "
-                    f"2 samples, and a number of points that data.stride={stride} divides"
+                    f"data.stride={self.stride}: {file} has {points} points an axis, choose a "
+                    "divisor"
                 )
-            indices = choose(split, n_train, n_test, parts_of(n))
-            frames = file["u"][indices.start : indices.stop, ::stride, ::stride]
+            parts = parts_of(n)
+            chosen = self.choose(parts)
+            self._first, part = chosen.start, slice(chosen.start, chosen.stop)
+            frames = matlab["u"][part, :: self.stride, :: self.stride]
         self._frames = torch.from_numpy(frames.astype(np.float32)).flatten(1, 2)  # (n, N, 20)
-        axis = torch.arange(points // stride) * stride / points
+        axis = torch.arange(points // self.stride) * self.stride / points
         self.spatial_shape = (len(axis), len(axis))
         self._embedding = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), -1).flatten(0, 1)
+        return parts
 
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    def _load_sample(self, index: int) -> dict[str, torch.Tensor]:
-        frames = self._frames[index]
-        return {
-            "embedding": self._embedding,
-            "fx": frames[:, :_N_INPUT],
-            "target": frames[:, _N_INPUT:],
-        }
+    def load(self, index: int) -> dict[str, torch.Tensor]:
+        """A sample, by its index in the file."""
+        frames = self._frames[index - self._first]
+        fx, target = frames[:, :_N_INPUT], frames[:, _N_INPUT:]
+        return {"embedding": self._embedding, "fx": fx, "target": target}

@@ -40,6 +40,22 @@ def relative_l2(
     prediction that vanishes too). Nothing is raised here, as looking at the values would stall a
     GPU at every step; the recipe refuses such samples when it first reads the data.
     """
+    prediction, target = on_real_points(prediction, target, mask)
+    # In units of a power of two, which costs no digit: squares of 1e-30 are below float32.
+    _, exponent = torch.frexp(target.detach().abs().amax(dim=(1, 2), keepdim=True))
+    difference = torch.ldexp(prediction - target, -exponent)
+    size = torch.ldexp(target, -exponent)
+    return torch.linalg.vector_norm(difference, dim=(1, 2)) / torch.linalg.vector_norm(
+        size, dim=(1, 2)
+    )
+
+
+def on_real_points(
+    prediction: Float[torch.Tensor, "B N C"],
+    target: Float[torch.Tensor, "B N C"],
+    mask: Bool[torch.Tensor, "B N"] | None,
+) -> tuple[Float[torch.Tensor, "B N C"], Float[torch.Tensor, "B N C"]]:
+    """Prediction and target, zero where there is padding; their shapes are checked."""
     if prediction.shape != target.shape or target.ndim != 3:
         raise ValueError(
             "prediction and target must share one shape (B, N, C), "
@@ -53,5 +69,4 @@ def relative_l2(
         outside = ~mask.bool().unsqueeze(-1)
         prediction = prediction.masked_fill(outside, 0.0)
         target = target.masked_fill(outside, 0.0)
-    difference = torch.linalg.vector_norm(prediction - target, dim=(1, 2))
-    return difference / torch.linalg.vector_norm(target, dim=(1, 2))
+    return prediction, target

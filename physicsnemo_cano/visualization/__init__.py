@@ -4,7 +4,7 @@ Needs matplotlib, which comes with the ``examples`` extra. No function touches p
 state; each returns a figure, for :func:`save`, or draws into axes.
 """
 
-from physicsnemo_cano.visualization.clusters import cluster_maps
+from physicsnemo_cano.visualization.clusters import draw_clusters
 from physicsnemo_cano.visualization.errors import error_distribution, loss_curve
 from physicsnemo_cano.visualization.fields import (
     Window,
@@ -12,17 +12,21 @@ from physicsnemo_cano.visualization.fields import (
     show_field,
     symmetric_limits,
 )
+from physicsnemo_cano.visualization.generic import draw_results, line_comparison, point_comparison
 from physicsnemo_cano.visualization.style import figure, save
 from physicsnemo_cano.visualization.summary import draw_summary
 
 __all__ = [
     "Window",
-    "cluster_maps",
+    "draw_clusters",
+    "draw_results",
     "draw_summary",
     "error_distribution",
     "field_comparison",
     "figure",
+    "line_comparison",
     "loss_curve",
+    "point_comparison",
     "save",
     "show_field",
     "symmetric_limits",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def cluster_maps(
+def draw_clusters(
     points: np.ndarray,
     assignments: np.ndarray,
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from physicsnemo_cano.visualization.clusters import cluster_maps
+from physicsnemo_cano.visualization.clusters import draw_clusters
 from physicsnemo_cano.visualization.errors import error_distribution, loss_curve
 from physicsnemo_cano.visualization.fields import Window
 from physicsnemo_cano.visualization.style import save
@@ -26,8 +26,8 @@ def draw_summary(results, folder: Path, window: Window | None = None) -> None:
     save(error_distribution(results.errors, baseline=baseline), folder / "errors.png")
     if results.history:
         save(loss_curve(results.history, baseline=baseline), folder / "training.png")
-    if results.clusters is not None:
+    if results.clusters is not None and len(results.reader.coordinates) == 2:
         points = results.field(results.median, "embedding")
         names = results.reader.coordinates
-        maps = cluster_maps(points, results.clusters, coordinates=names, window=window)
+        maps = draw_clusters(points, results.clusters, coordinates=names, window=window)
         save(maps, folder / "clusters.png")

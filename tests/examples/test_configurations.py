@@ -1,9 +1,8 @@
 """Every benchmark's paper scale is the paper's (Table 1), and its command makes what it needs."""
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from tests.training.recipe_helpers import CONF
+from tests.recipe.helpers import composed
 
 #                 L, H, d, mlp ratio, K_c, batch
 PAPER = {
@@ -23,10 +22,9 @@ OWN = {
 
 @pytest.mark.parametrize("benchmark", PAPER)
 def test_paper_scale_is_the_papers(benchmark):
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose(benchmark, ["scale=paper", "data.root=somewhere"])
+    cfg = composed(benchmark, "scale=paper", "data.root=somewhere")
     size, training = cfg.size, cfg.training
-    sizes = (size.n_layers, size.n_head, size.n_hidden, size.mlp_ratio, size.slice_num)
+    sizes = (size.n_layers, size.n_head, size.n_hidden, size.mlp_ratio, size.n_clusters)
     assert (*sizes, training.batch_size) == PAPER[benchmark]
     assert (training.optimizer, training.lr, training.epochs) == ("adamw", 1e-3, 500)
     assert training.gradient_loss == (0.1 if benchmark == "darcy" else None)
@@ -37,7 +35,6 @@ def test_paper_scale_is_the_papers(benchmark):
 @pytest.mark.parametrize("benchmark", PAPER)
 @pytest.mark.parametrize("model", ["transolver", "flare"])
 def test_all_models_have_the_same_budget(benchmark, model):
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cano, other = (compose(benchmark, [f"model={name}"]) for name in ("cano", model))
+    cano, other = (composed(benchmark, f"model={name}") for name in ("cano", model))
     for group in ("size", "training", "data", "normalize", "as_cloud"):
         assert cano[group] == other[group]

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from tests.training.recipe_helpers import train, write_block, write_torus
+from tests.recipe.helpers import train, write_block, write_torus
 
 FIGURES = {
     "navier_stokes": "clusters error_in_time errors training vorticity_median vorticity_worst",

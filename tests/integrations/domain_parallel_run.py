@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks.traffic import Traffic
 from physicsnemo_cano import CANO
-from physicsnemo_cano.training.distributed import initialize
+from physicsnemo_cano.recipe.distributed import initialize
 
 POINTWISE = ("fx", "embedding", "mask", "weights", "target")
 

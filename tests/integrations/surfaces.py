@@ -2,10 +2,10 @@
 
 import torch
 
-from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
+from physicsnemo_cano.datapipes import Channel, FieldReader
 
 
-class Surfaces(BenchmarkReader):
+class Surfaces(FieldReader):
     coordinates = tuple(map(Channel, "xyz"))
     targets = (Channel("pressure", "Pa"), Channel("shear", "Pa"))
     source, path = "generated", "surfaces"

@@ -16,7 +16,7 @@ from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.integrations.meshes import MeshCloud
 from physicsnemo_cano.predict import Request, main, predict
-from physicsnemo_cano.training.normalization import Statistics
+from physicsnemo_cano.recipe.normalization import Statistics
 from tests.integrations.surfaces import Surfaces
 
 SCALES = dict.fromkeys(("embedding", "fx", "target"), "channels")

@@ -9,7 +9,7 @@ from matplotlib.collections import QuadMesh, TriMesh
 
 from physicsnemo_cano.visualization import (
     Window,
-    cluster_maps,
+    draw_clusters,
     error_distribution,
     field_comparison,
     figure,
@@ -70,11 +70,11 @@ def test_symmetric_limits_leave_a_few_points_out():
     assert symmetric_limits(np.zeros(3)) == (-1.0, 1.0)
 
 
-def test_cluster_maps_say_how_many_clusters_are_used():
+def test_draw_clusters_say_how_many_clusters_are_used():
     assignments = np.zeros((2, 45, 6))
     assignments[0, :, 3] = 1.0  # one cluster
     assignments[1, :20, 0], assignments[1, 20:, 1] = 1.0, 1.0
-    drawing = cluster_maps(GRID, assignments, coordinates=NAMES)
+    drawing = draw_clusters(GRID, assignments, coordinates=NAMES)
     titles = [axes.get_title() for axes in drawing.axes]
     assert titles == [
         "1 of 6 clusters, mean weight 1.00",
@@ -84,7 +84,7 @@ def test_cluster_maps_say_how_many_clusters_are_used():
     assert len(np.unique(colors[:20], axis=0)) == len(np.unique(colors[20:], axis=0)) == 1
     assert not np.array_equal(colors[0], colors[20])
     with pytest.raises(ValueError, match="44 points"):
-        cluster_maps(GRID, assignments[:, :44], coordinates=NAMES)
+        draw_clusters(GRID, assignments[:, :44], coordinates=NAMES)
 
 
 def test_error_distribution_shows_every_sample():

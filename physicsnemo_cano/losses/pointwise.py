@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Errors averaged over points and channels, or their largest."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+
+from physicsnemo_cano.losses.relative_l2 import on_real_points
+
+
+def mse(
+    prediction: Float[torch.Tensor, "B N C"],
+    target: Float[torch.Tensor, "B N C"],
+    mask: Bool[torch.Tensor, "B N"] | None = None,
+) -> Float[torch.Tensor, " B"]:
+    """Mean squared error of each sample; see :func:`relative_l2` for the arguments."""
+    return _mean(_difference(prediction, target, mask).square(), mask)
+
+
+def mae(
+    prediction: Float[torch.Tensor, "B N C"],
+    target: Float[torch.Tensor, "B N C"],
+    mask: Bool[torch.Tensor, "B N"] | None = None,
+) -> Float[torch.Tensor, " B"]:
+    """Mean absolute error of each sample; see :func:`relative_l2` for the arguments."""
+    return _mean(_difference(prediction, target, mask).abs(), mask)
+
+
+def max_error(
+    prediction: Float[torch.Tensor, "B N C"],
+    target: Float[torch.Tensor, "B N C"],
+    mask: Bool[torch.Tensor, "B N"] | None = None,
+) -> Float[torch.Tensor, " B"]:
+    """Largest absolute error of each sample; see :func:`relative_l2` for the arguments."""
+    return _difference(prediction, target, mask).abs().amax(dim=(1, 2))
+
+
+def _difference(
+    prediction: torch.Tensor, target: torch.Tensor, mask: torch.Tensor | None
+) -> torch.Tensor:
+    prediction, target = on_real_points(prediction, target, mask)
+    return prediction - target
+
+
+def _mean(values: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    points = values.shape[1] if mask is None else mask.sum(1)
+    return values.sum(dim=(1, 2)) / (points * values.shape[2])

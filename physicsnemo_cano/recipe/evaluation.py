@@ -1,0 +1,159 @@
+"""Errors, predictions and costs of a model on a set of samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from physicsnemo.datapipes import DataLoader, Dataset
+from physicsnemo.distributed import DistributedManager
+from tensordict import TensorDict
+
+from physicsnemo_cano.datapipes import FieldReader
+from physicsnemo_cano.losses import LOSSES, relative_l2
+from physicsnemo_cano.recipe.distributed import gather
+from physicsnemo_cano.recipe.forward import bare
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.prediction import Predictor
+
+
+@dataclass
+class Evaluation:
+    """A model on a set of samples, in the samples' order.
+
+    Attributes
+    ----------
+    errors : numpy.ndarray
+        Relative L2 errors, (n,).
+    metrics : dict of str to numpy.ndarray
+        What else was asked for, (n,) each, in physical units.
+    predictions : list of numpy.ndarray
+        n targets (N, C), in physical units, without padding; or none.
+    """
+
+    errors: np.ndarray
+    metrics: dict[str, np.ndarray]
+    predictions: list[np.ndarray]
+
+
+@torch.no_grad()
+def evaluate(
+    predict: Predictor,
+    dataset: Dataset,
+    batch_size: int,
+    metrics: Sequence[str] = (),
+    keep_predictions: bool = False,
+) -> Evaluation:
+    """Measure all samples, each once, by all processes together.
+
+    Parameters
+    ----------
+    predict : Predictor
+        The model.
+    dataset : Dataset
+        The samples.
+    batch_size : int
+        Of all processes together.
+    metrics : sequence of str, optional
+        Names of losses to measure beside the relative L2 error.
+    keep_predictions : bool, optional, default=False
+        Whether to collect the predictions too.
+
+    Returns
+    -------
+    Evaluation
+        The same on every process.
+
+    Raises
+    ------
+    FloatingPointError
+        If an error is not finite.
+    """
+    dist = DistributedManager()
+    predict.model.eval()
+    mine = range(dist.rank, len(dataset), dist.world_size)
+    batch_size = max(1, batch_size // dist.world_size)
+    rows: list[tuple[int, list[float], np.ndarray | None]] = []
+    indices = iter(mine)
+    for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine):
+        errors, prediction = predict.errors(batch)
+        target, mask = batch["target"].double(), batch.get("mask", None)
+        values = [errors] + [LOSSES[name](prediction.double(), target, mask) for name in metrics]
+        for k, row in enumerate(torch.stack([v.double() for v in values], 1).tolist()):
+            field = prediction[k] if mask is None else prediction[k][mask[k]]
+            rows.append((next(indices), row, field.cpu().numpy() if keep_predictions else None))
+    rows = sorted(gather(rows), key=lambda row: row[0])
+    table = np.array([row for _, row, _ in rows])
+    if not np.isfinite(table[:, 0]).all():
+        raise FloatingPointError(
+            f"The prediction of sample {int(np.argmin(np.isfinite(table[:, 0])))} of "
+            f"{dataset.reader.path} is not finite: the training diverged (try a lower training.lr)"
+        )
+    return Evaluation(
+        table[:, 0],
+        dict(zip(metrics, table[:, 1:].T, strict=True)),
+        [prediction for *_, prediction in rows] if keep_predictions else [],
+    )
+
+
+def mean_predictor_error(reader: FieldReader, statistics: Statistics) -> float:
+    """Mean relative L2 error of predicting the mean training field for every sample."""
+    mean, errors = statistics.mean_target, []  # (N, C), or (1, C)
+    for index in range(len(reader)):
+        sample = reader[index][0].unsqueeze(0)
+        target = sample["target"]
+        if mean.shape[0] not in (1, target.shape[1]):  # a mesh of another size
+            mean = mean.mean(0, keepdim=True)
+        error = relative_l2(mean.expand_as(target), target, sample.get("mask", None))
+        errors.append(error.item())
+    return float(np.mean(errors))
+
+
+@torch.no_grad()
+def inference_ms(predict: Predictor, dataset: Dataset, n_samples: int = 20) -> float:
+    """Median time of a prediction of one sample, data loading excluded, in milliseconds."""
+    predict.model.eval()
+    times = []
+    for index in range(min(n_samples, len(dataset)) + 1):
+        batch = dataset[max(index - 1, 0)][0].unsqueeze(0)
+        start = time.perf_counter()
+        predict(batch).cpu()  # waits for a GPU
+        times.append(1e3 * (time.perf_counter() - start))
+    return float(np.median(times[1:]))  # the first one warms up
+
+
+@torch.no_grad()
+def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | None:
+    """How the last layer with clusters assigns a sample's points to them.
+
+    Parameters
+    ----------
+    predict : Predictor
+        The model; its blocks with clusters are those that have a method ``cluster_maps``.
+    sample : TensorDict
+        One normalised sample, on the model's device.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Of shape (H, N, K_c), rows sum to 1, of a series those of the last frame; ``None`` for
+        models without clusters.
+    """
+    model = bare(predict.model).eval()  # hooks of a compiled model are not called
+    blocks = [m for m in model.modules() if hasattr(m, "cluster_maps")]
+    if not blocks:
+        return None
+    seen: list[torch.Tensor] = []
+    handle = blocks[-1].register_forward_pre_hook(
+        lambda block, inputs: seen.append(block.cluster_maps(*inputs))
+    )
+    try:
+        predict.calling(model)(sample.unsqueeze(0))
+    finally:
+        handle.remove()
+    maps = seen[-1][0].float()  # (H, N, K_c)
+    mask = sample.get("mask", None)
+    return (maps if mask is None else maps[:, mask]).cpu().numpy()

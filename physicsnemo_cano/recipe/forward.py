@@ -1,0 +1,53 @@
+"""The one place where the recipe calls a model."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+from jaxtyping import Float
+from tensordict import TensorDict
+
+_OPTIONAL = ("time", "mask", "weights")
+
+
+def bare(model: torch.nn.Module) -> torch.nn.Module:
+    """The model inside the wrappers of data-parallel training and compilation."""
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        model = model.module
+    return getattr(model, "_orig_mod", model)
+
+
+def call_model(
+    model: torch.nn.Module, batch: TensorDict, spatial_shape: tuple[int, ...] | None
+) -> Float[torch.Tensor, "B N C_out"]:
+    r"""Call a model on a batch.
+
+    Structured samples hand over their coordinates in the mesh's shape, from which a model may
+    read the grid it is on. ``time``, ``mask`` and ``weights`` go to the model if the batch has
+    them and the model takes them, so models that know nothing of weights run on the same data.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        With the forward signature of PhysicsNeMo's Transolver; possibly wrapped.
+    batch : TensorDict
+        Normalised samples, stacked.
+    spatial_shape : tuple of int or None
+        Shape of the mesh whose points are flattened into :math:`N`.
+
+    Returns
+    -------
+    torch.Tensor
+        Of shape :math:`(B, N, d_u)`, in normalised units, in float32 also where the model
+        computes in less.
+    """
+    accepted = inspect.signature(bare(model).forward).parameters
+    present = set(batch.keys())
+    optional = {key: batch[key] for key in _OPTIONAL if key in accepted and key in present}
+    embedding = batch["embedding"]  # (B, N, d_x)
+    n_batch, n_points = embedding.shape[:2]
+    if spatial_shape is not None:
+        embedding = embedding.unflatten(1, spatial_shape)  # (B, *spatial, d_x)
+    output = model(fx=batch["fx"], embedding=embedding, **optional)
+    return output.reshape(n_batch, n_points, -1).float()

@@ -1,0 +1,136 @@
+"""Predictions in physical units: of a field, by rollout, or at given times."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from tensordict import TensorDict
+
+from physicsnemo_cano.losses import relative_l2
+from physicsnemo_cano.recipe.forward import call_model
+from physicsnemo_cano.recipe.normalization import Statistics
+
+
+class Predictor:
+    """Predictions and errors in physical units, from a model that works in normalised ones.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Possibly wrapped.
+    spatial_shape : tuple of int or None
+        Shape of the samples' mesh; ``None`` for clouds.
+    statistics : Statistics
+        Of the training set.
+    device : torch.device
+        Where the model is.
+    amp : {None, "bf16"}, optional
+        Precision of the model's arithmetic; ``None`` is float32.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        spatial_shape: tuple[int, ...] | None,
+        statistics: Statistics,
+        device: torch.device,
+        amp: str | None = None,
+    ) -> None:
+        self.model = model
+        self.spatial_shape = spatial_shape
+        self.d_u = statistics.stds["target"].shape[-1]
+        self.target_scale = statistics.scale("target", device)
+        self.input_scale = statistics.scale("fx", device, self.d_u)
+        self.deviation = statistics.stds["target"].to(device)
+        self.device = device
+        self.amp = amp
+
+    def calling(self, model: torch.nn.Module) -> Predictor:
+        """The same with another model, such as the same wrapped."""
+        other = copy.copy(self)
+        other.model = model
+        return other
+
+    def __call__(self, batch: TensorDict) -> torch.Tensor:
+        """Prediction of the whole target, (B, N, C), in physical units."""
+        return self._frame(batch)
+
+    def errors(self, batch: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
+        """Relative L2 errors (B,) and the prediction they belong to."""
+        prediction = self(batch)
+        return relative_l2(prediction, batch["target"], batch.get("mask", None)), prediction
+
+    def training_step(
+        self, batch: TensorDict, draw: torch.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """What a training step compares: prediction, target (B', N, d_u) and mask (B', N).
+
+        Every sample of the batch has the same number of consecutive rows in B'. ``draw`` is for
+        what a step leaves to chance; it is the same on all processes.
+        """
+        return self(batch), batch["target"], batch.get("mask", None)
+
+    def in_deviations(self, value: torch.Tensor) -> torch.Tensor:
+        """A target in units of the training targets' standard deviation, a frame's channels."""
+        return value / self.deviation
+
+    def _frame(self, batch: TensorDict) -> torch.Tensor:
+        """One call of the model: (B, N, d_u), in physical units."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp == "bf16"):
+            output = call_model(self.model, batch, self.spatial_shape)
+        return self.target_scale.restore(output)
+
+
+class Rollout(Predictor):
+    """Frames one after the other, from those before; trained with teacher forcing."""
+
+    def __call__(self, batch: TensorDict) -> torch.Tensor:
+        """All frames, each predicted from the input frames and the predictions so far."""
+        batch, frames = batch.copy(), []
+        for _ in range(batch["target"].shape[-1] // self.d_u):
+            frames.append(self._frame(batch))
+            batch["fx"] = self._following(batch["fx"], frames[-1])
+        return torch.cat(frames, -1)
+
+    def training_step(
+        self, batch: TensorDict, draw: torch.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Every frame, predicted from the true ones before it: a row a frame."""
+        windows, frames = [batch["fx"]], batch["target"].split(self.d_u, -1)
+        for frame in frames[:-1]:
+            windows.append(self._following(windows[-1], frame))
+        rows = batch.repeat_interleave(len(frames), dim=0)
+        rows["fx"] = torch.stack(windows, 1).flatten(0, 1)
+        return self._frame(rows), torch.stack(frames, 1).flatten(0, 1), rows.get("mask", None)
+
+    def _following(self, window: torch.Tensor, frame: torch.Tensor) -> torch.Tensor:
+        """The next input: without the oldest frame, with the newest, normalised as the input is."""
+        return torch.cat([window[..., self.d_u :], self.input_scale.normalize(frame)], -1)
+
+
+class Instants(Predictor):
+    """A series at given times, each an input of its own; trained at one random time a step."""
+
+    def __call__(self, batch: TensorDict) -> torch.Tensor:
+        """All frames, one call of the model for each."""
+        return torch.cat([self._frame(_at(batch, i)) for i in range(batch["times"].shape[1])], -1)
+
+    def training_step(
+        self, batch: TensorDict, draw: torch.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """The frame at one time, the same for the whole batch."""
+        index = int(torch.randint(batch["times"].shape[1], (), generator=draw))
+        target = batch["target"].split(self.d_u, -1)[index]
+        return self._frame(_at(batch, index)), target, batch.get("mask", None)
+
+
+def _at(batch: TensorDict, index: int) -> TensorDict:
+    batch = batch.copy()
+    batch["time"] = batch["times"][:, index]
+    return batch
+
+
+def predictor_for(series: str | None) -> type[Predictor]:
+    """The kind of predictor that samples of a kind of series need."""
+    return {None: Predictor, "rollout": Rollout, "instants": Instants}[series]

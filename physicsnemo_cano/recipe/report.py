@@ -1,0 +1,202 @@
+"""What a run leaves behind: tables, files and lines on the screen."""
+
+from __future__ import annotations
+
+import csv
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+
+from physicsnemo_cano.datapipes import FieldReader
+from physicsnemo_cano.losses import LOSSES
+from physicsnemo_cano.recipe.folder import replacing
+from physicsnemo_cano.recipe.normalization import real_points
+
+
+@dataclass
+class Results:
+    r"""A model on the test set: what figures are drawn from.
+
+    Attributes
+    ----------
+    reader : FieldReader
+        The test samples.
+    errors : numpy.ndarray
+        Relative L2 error of each, :math:`(n,)`.
+    predictions : list of numpy.ndarray
+        n targets :math:`(N, C)`, in physical units, of the real points.
+    metrics : dict
+        What ``metrics.json`` holds.
+    history : list of dict
+        The lines of ``metrics.jsonl``.
+    clusters : numpy.ndarray or None
+        Assignments :math:`(H, N, K_c)` of the median sample's points to the last layer's clusters.
+    """
+
+    reader: FieldReader
+    errors: np.ndarray
+    predictions: list[np.ndarray]
+    metrics: dict[str, Any]
+    history: list[dict[str, Any]] = field(default_factory=list)
+    clusters: np.ndarray | None = None
+
+    @property
+    def median(self) -> int:
+        """The sample whose error is the median."""
+        return int(np.argsort(self.errors)[len(self.errors) // 2])
+
+    @property
+    def worst(self) -> int:
+        """The sample with the largest error."""
+        return int(np.argmax(self.errors))
+
+    def write(self, folder: Path) -> None:
+        """Write ``predictions.h5`` and ``test_errors.csv``.
+
+        The HDF5 file has a group a sample (``0000``, …) with ``embedding``, ``target`` and
+        ``prediction``, in the mesh's shape where there is one; of series the last axis holds one
+        frame after the other.
+        """
+        with replacing(folder / "predictions.h5") as draft, h5py.File(draft, "w") as file:
+            file.attrs["coordinates"] = [str(channel) for channel in self.reader.coordinates]
+            file.attrs["targets"] = [str(channel) for channel in self.reader.targets]
+            for index, prediction in enumerate(self.predictions):
+                group = file.create_group(f"{index:04d}")
+                group.attrs["rel_l2"] = self.errors[index]
+                group["prediction"] = self.shaped(prediction)
+                group["target"] = self.field(index, "target")
+                group["embedding"] = self.field(index, "embedding")
+        with replacing(folder / "test_errors.csv") as draft, draft.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["sample", "rel_l2"])
+            writer.writerows(enumerate(self.errors.tolist()))
+
+    def frame_errors(self) -> np.ndarray:
+        """Relative L2 error of every frame of a series on its own, (n, T)."""
+        pairs = ((p, self._points(i, "target")) for i, p in enumerate(self.predictions))
+        return np.array([self._by_frame(p - t) / self._by_frame(t) for p, t in pairs])
+
+    def _by_frame(self, series: np.ndarray) -> np.ndarray:
+        frames = series.astype(float).reshape(len(series), -1, len(self.reader.targets))
+        return np.linalg.norm(frames, axis=(0, 2))
+
+    def field(self, index: int, key: str) -> np.ndarray:
+        """A raw field of a test sample, in the mesh's shape where there is one."""
+        return self.shaped(self._points(index, key))
+
+    def _points(self, index: int, key: str) -> np.ndarray:
+        return real_points(self.reader[index][0], key).numpy()
+
+    def shaped(self, points: np.ndarray) -> np.ndarray:
+        """A field (N, C) in the mesh's shape where there is one."""
+        shape = self.reader.spatial_shape
+        return points if shape is None else points.reshape(*shape, points.shape[-1])
+
+
+class Meter:
+    """How far a training is: a bar on a terminal, about twenty lines elsewhere.
+
+    Parameters
+    ----------
+    n_steps, done : int
+        Steps in all, and those done before (a resumed run).
+    n_epochs : int
+        Epochs in all.
+    say : callable
+        Prints a line.
+    quiet : bool
+        Say nothing; for all processes but the first.
+    """
+
+    def __init__(
+        self, n_steps: int, done: int, n_epochs: int, say: Callable[[str], None], quiet: bool
+    ) -> None:
+        from tqdm import tqdm
+
+        terminal = sys.stderr.isatty()
+        self.bar = tqdm(
+            total=n_steps, initial=done, unit="step", disable=quiet or not terminal, smoothing=0.05
+        )
+        self.say = None if quiet or terminal else say
+        self.every = max(1, n_epochs // 20)
+        self.n_epochs = n_epochs
+
+    def step(self) -> None:
+        """One more step."""
+        self.bar.update()
+
+    def epoch(self, line: dict[str, Any], seconds_left: float) -> None:
+        """One more epoch, with its line of the history."""
+        errors = {key.removesuffix("_rel_l2"): value for key, value in line.items() if "rel" in key}
+        state = ", ".join(f"{name} {error:.4f}" for name, error in errors.items())
+        self.bar.set_postfix_str(state)
+        if self.say and (line["epoch"] % self.every == 0 or line["epoch"] == self.n_epochs):
+            left = duration(seconds_left)
+            self.say(f"epoch {line['epoch']:4d} / {self.n_epochs}: {state}, {left} left")
+
+    def close(self) -> None:
+        """End the bar."""
+        self.bar.close()
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def peak_memory_mb(device: torch.device) -> float:
+    """Most memory used so far, in MB (1e6 bytes): the GPU's, or the process's on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
+
+
+# Rows of the table that not every run has.
+_OPTIONAL = {
+    "test_frame_rel_l2": "  of a single frame",
+    "validation_rel_l2": "relative L2, validation set",
+    **{f"test_{name}": f"{name}, test set" for name in LOSSES if name != "relative_l2"},
+}
+
+
+def table(metrics: dict[str, Any], folder: Path) -> str:
+    """The table at the end of a run."""
+    m = metrics
+    rows = [
+        ("model", f"{m['model']}, {m['n_params']:,} parameters, seed {m['seed']}"),
+        ("data", f"{m['benchmark']}, {m['data']}"),
+        ("trained", f"{m['epochs']} epochs in {duration(m['train_seconds'])} ({m['device']})"),
+        ("relative L2, training set", f"{m['train_rel_l2']:.5f}"),
+        (
+            "relative L2, test set",
+            f"{m['test_rel_l2']:.5f}  (± {m['test_rel_l2_std']:.5f} between samples)",
+        ),
+        *((name, f"{m[key]:.5g}") for key, name in _OPTIONAL.items() if key in m),
+        ("  of the mean training field", f"{m['mean_predictor_rel_l2']:.5f}"),
+        ("a prediction takes", f"{m['inference_ms_per_sample']:.2f} ms"),
+        ("peak memory", f"{m['peak_memory_mb']:.0f} MB"),
+        ("results", str(folder)),
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:<{width}}  {value}" for name, value in rows]
+    rule = "-" * max(map(len, lines))
+    return "\n".join(["", rule, *lines, rule])
