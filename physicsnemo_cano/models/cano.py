@@ -107,9 +107,10 @@ class CANOBlock(nn.Module):
         mask: Bool[torch.Tensor, "B N"] | None = None,
         weights: PointWeights | None = None,
         spatial_shape: Sequence[int] | None = None,
+        shards: Shards = ALL_POINTS,
     ) -> Float[torch.Tensor, "B H N K"]:
         r"""How the forward pass of the same inputs assigns the points to clusters (eq. 13)."""
-        return self.attention.assignments(self.norm_attention(h), mask, spatial_shape)
+        return self.attention.assignments(self.norm_attention(h), mask, spatial_shape, shards)
 
 
 class CANO(Module):

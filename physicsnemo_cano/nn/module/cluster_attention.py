@@ -240,12 +240,13 @@ class ClusterAttention(nn.Module):
         x: Float[torch.Tensor, "B N C"],
         mask: Bool[torch.Tensor, "B N"] | None = None,
         spatial_shape: Sequence[int] | None = None,
+        shards: Shards = ALL_POINTS,
     ) -> Float[torch.Tensor, "B H N K"]:
         r"""Return the soft assignment of every point to the clusters (eq. 13).
 
         Parameters
         ----------
-        x, mask, spatial_shape
+        x, mask, spatial_shape, shards
             As in the forward pass.
 
         Returns
@@ -253,7 +254,7 @@ class ClusterAttention(nn.Module):
         torch.Tensor
             :math:`C` of shape :math:`(B, H, N, K_c)`; its rows sum to one.
         """
-        (query,) = self._heads(self.prepare(x, mask, spatial_shape), 0, 1)
+        (query,) = self._heads(self.prepare(x, mask, spatial_shape, shards), 0, 1)
         return (query @ self.centroids.mT).softmax(-1)
 
     def _check(self, x):

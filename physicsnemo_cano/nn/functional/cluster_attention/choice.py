@@ -4,7 +4,7 @@ r"""Which implementation runs, and every size limit with the measurement behind 
 
 | implementation | where it is chosen | what it is |
 | --- | --- | --- |
-| ``streaming`` | ``chunk_size`` given, points of several processes, gradients of weights | chunks, merged |
+| ``streaming`` | ``chunk_size``, points of several processes, gradients of weights | chunks |
 | ``triton`` | NVIDIA GPUs, for the types and sizes that its kernels hold | fused kernels |
 | ``tiled`` | CPUs, projections given, float32 or float64, large samples | tiles in the cache |
 | ``sdpa`` | everything else | torch's fused attention |

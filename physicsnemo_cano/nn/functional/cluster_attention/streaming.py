@@ -171,7 +171,7 @@ def recomputed(function: Callable, *args):
 
 
 def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
-    r"""Bring the clusters' values back to a chunk of points (eq. 16); as :func:`.passes.dispatch`."""
+    r"""Bring the clusters' values back to a chunk (eq. 16); as :func:`.passes.dispatch`."""
     kernels = triton if uses_triton(query, centroids) else passes
     return kernels.dispatch(query, centroids, attended)
 
