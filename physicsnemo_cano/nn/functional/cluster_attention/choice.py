@@ -30,6 +30,14 @@ TILED_BYTES = 2**19
 1024 points (512 KiB) tiles and storing everything take the same time, at 16,384 points tiles take
 0.6 of it (benchmarks/README.md)."""
 
+TILE_EXPONENTIALS = 2**19
+"""Assignments, or attention, of a tile of the tiled layer: 2 MiB of float32, which stay in the
+cache. Measured on two cores at 128 features, 8 heads and 32 or 128 clusters: other sizes of tiles
+gained nothing (benchmarks/README.md)."""
+
+FEWEST_TILED_POINTS, MOST_TILED_POINTS = 256, 2048
+"""Fewer points make small products, more leave the cache by their features."""
+
 CPU_AGGREGATE_POINTS = 1024
 """Points of a tile of the aggregation on CPUs outside the tiled layer: its assignments, 256 KiB at
 64 clusters a head, stay in the second-level cache; 4096 points took 1.3 times as long."""
@@ -114,6 +122,23 @@ def _pays_in_tiles(x: Tensor) -> bool:
         and x.nbytes >= TILED_BYTES * max(len(x), 1)
         and not torch.is_autocast_enabled("cpu")
     )
+
+
+def tiled_points(heads: int, clusters: int) -> int:
+    r"""Most points of a tile of the tiled layer.
+
+    Parameters
+    ----------
+    heads, clusters : int
+        :math:`H` and :math:`K_c`.
+
+    Returns
+    -------
+    int
+        So many that the assignments stay in the cache and the products are large.
+    """
+    fitting = TILE_EXPONENTIALS // (heads * clusters)
+    return min(max(fitting, FEWEST_TILED_POINTS), MOST_TILED_POINTS)
 
 
 def aggregate_tile(query: Tensor, centroids: Tensor) -> int | None:

@@ -1,9 +1,11 @@
-r"""The whole layer, from features to features, a tile of points at a time in both directions.
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+r"""The whole layer, from features to features, and its derivatives.
 
 What costs time on a CPU is memory: large fresh tensors above all, then everything that leaves the
 cache. So keys, values, assignments and attention exist for one tile of points only and are
 computed again in the backward pass; the layer keeps its input and one number a point and head.
-The passes over the tiles are in :mod:`.tiles`. Needs torch alone.
+Needs torch alone.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import passes
-from ..streaming import cluster_queries
+from ..streaming import SMALLEST_MASS, cluster_queries
 from ..weights import PointWeights, log_weights
-from .tiles import GradientTiles, Tiles
+from .backward import BackwardPasses
+from .forward import ForwardPasses
 
 
 def tiled_layer(
@@ -29,6 +32,7 @@ def tiled_layer(
     out_bias: Tensor,
     weights: Tensor | None,
     normalize_queries: bool,
+    tile_size: int | None = None,
 ) -> Tensor:
     r"""Projections, cluster attention and output projection (eq. 9 and 13 to 16).
 
@@ -48,6 +52,8 @@ def tiled_layer(
         Of mean one over the real points and zero on padding, :math:`(B, N)`.
     normalize_queries : bool
         As in :func:`~physicsnemo_cano.nn.functional.cluster_attention`.
+    tile_size : int, optional
+        Most points of a tile; by default :func:`.choice.tiled_points`.
 
     Returns
     -------
@@ -55,45 +61,58 @@ def tiled_layer(
         Shape :math:`(B, N, C')`.
     """
     return _TiledLayer.apply(
-        normalize_queries, x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights
+        normalize_queries,
+        tile_size,
+        x,
+        qkv_weight,
+        qkv_bias,
+        centroids,
+        out_weight,
+        out_bias,
+        weights,
     )[0]
 
 
 class _TiledLayer(torch.autograd.Function):
     @staticmethod
-    def forward(normalize, x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights):
+    def forward(
+        normalize, tile_size, x, qkv_weight, qkv_bias, centroids, out_weight, out_bias, weights
+    ):
         batch, points, _ = x.shape
         heads, _, dim = centroids.shape
         width = len(out_weight)
-        # The result's memory holds the queries until the result takes their place, tile by tile.
         out = x.new_empty(batch, points, width)  # no view, which could not be changed in place
-        kept = out if width == heads * dim else x.new_empty(batch, points, heads * dim)
-        queries = kept.view(batch, points * heads * dim)
-        point_norms = x.new_empty(batch, points * heads)
+        # The queries lie in the memory of the result, if it is as wide: tile by tile, dispatch
+        # reads the queries and then writes the result in their place.
+        queries = out if width == heads * dim else x.new_empty(batch, points, heads * dim)
+        queries = queries.view(batch, points * heads * dim)
+        sum_exp = x.new_empty(points * heads)  # of eq. 13, of one sample
+        logsumexp = x.new_empty(batch, points * heads)
         summaries = []
-        tiles = Tiles(qkv_weight, qkv_bias, centroids)
+        passes = ForwardPasses(qkv_weight, qkv_bias, centroids, tile_size)
         for b in range(batch):
-            tiles.take(x[b], None if weights is None else weights[b])
-            sums, masses = tiles.aggregate(queries[b], point_norms[b])
-            clusters = cluster_queries(sums, masses, normalize)
-            clusters = clusters / math.sqrt(dim)
-            attended, cluster_norms = tiles.attend(clusters)
-            attended += tiles.value_bias
-            tiles.dispatch(queries[b], point_norms[b], attended, out_weight, out_bias, out[b])
-            summaries.append((clusters, masses, attended, cluster_norms))
-        return out, point_norms, *(torch.stack(s) for s in zip(*summaries, strict=True))
+            passes.select(x[b], None if weights is None else weights[b])
+            sums, masses = passes.aggregate(queries[b], sum_exp, logsumexp[b])
+            scaled_queries = cluster_queries(sums, masses, normalize) / math.sqrt(dim)
+            values, cluster_logsumexp = passes.attend(scaled_queries)
+            values += passes.value_bias
+            passes.dispatch(queries[b], sum_exp, logsumexp[b], values, out_weight, out_bias, out[b])
+            summaries.append((scaled_queries, masses, values, cluster_logsumexp))
+        return out, logsumexp, *(torch.stack(s) for s in zip(*summaries, strict=True))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.normalize, *tensors = inputs
+        ctx.normalize, ctx.tile_size, *tensors = inputs
         ctx.save_for_backward(*tensors, *output[1:])
         ctx.mark_non_differentiable(*output[1:])
 
     @staticmethod
     def backward(ctx, grad_out, *_):
-        *_, by_weights = ctx.needs_input_grad
-        gradients = _TiledGradient.apply(ctx.normalize, by_weights, grad_out, *ctx.saved_tensors)
-        return None, *gradients
+        *_, weights_wanted = ctx.needs_input_grad
+        gradients = _TiledGradient.apply(
+            ctx.normalize, ctx.tile_size, weights_wanted, grad_out, *ctx.saved_tensors
+        )
+        return None, None, *gradients
 
     @staticmethod
     def vmap(info, in_dims, *args):
@@ -102,42 +121,46 @@ class _TiledLayer(torch.autograd.Function):
 
 class _TiledGradient(torch.autograd.Function):
     @staticmethod
-    def forward(normalize, by_weights, grad_out, *saved):
-        x, qkv_weight, qkv_bias, centroids, out_weight, _, weights, point_norms, *saved = saved
+    def forward(normalize, tile_size, weights_wanted, grad_out, *saved):
+        x, qkv_weight, qkv_bias, centroids, out_weight, _, weights, logsumexp, *summaries = saved
         grad_x = torch.empty_like(x, memory_format=torch.contiguous_format)
-        grad_weights = torch.empty_like(weights) if by_weights else None
-        gradients = [torch.zeros_like(t) for t in (qkv_weight, qkv_bias, centroids, out_weight)]
+        grad_weights = torch.empty_like(weights) if weights_wanted else None
+        parameters = (qkv_weight, qkv_bias, centroids, out_weight)
+        gradients = [torch.zeros_like(parameter) for parameter in parameters]
+        grad_qkv_weight, grad_qkv_bias, grad_centroids, grad_out_weight = gradients
         inner = len(qkv_weight) // 3
-        grad_q_weight, grad_kv_weight = gradients[0].split([inner, 2 * inner])
-        grad_q_bias, _, grad_v_bias = gradients[1].split(inner)
-        tiles = GradientTiles(qkv_weight, qkv_bias, centroids, out_weight)
-        for b, (clusters, masses, attended, cluster_norms) in enumerate(zip(*saved, strict=True)):
-            tiles.take(
+        grad_q_weight, grad_kv_weight = grad_qkv_weight.split([inner, 2 * inner])
+        grad_q_bias, _, grad_v_bias = grad_qkv_bias.split(inner)
+        passes = BackwardPasses(qkv_weight, qkv_bias, centroids, out_weight, tile_size)
+        for b, summary in enumerate(zip(*summaries, strict=True)):
+            scaled_queries, masses, values, cluster_logsumexp = summary
+            passes.select(
                 x[b],
                 None if weights is None else weights[b],
                 grad_out[b],
-                point_norms[b],
+                logsumexp[b],
                 grad_x[b],
-                grad_weights[b] if by_weights else None,
+                grad_weights[b] if weights_wanted else None,
             )
-            grad_attended = tiles.through_dispatch(attended, gradients[3])
-            grad_v_bias += grad_attended.sum(1).flatten()
-            grad_clusters = tiles.through_attention(
-                clusters, cluster_norms, attended, grad_attended, grad_kv_weight
+            grad_values = passes.dispatch_gradient(values, grad_out_weight)
+            grad_v_bias += grad_values.sum(1).flatten()
+            grad_scaled = passes.attend_gradient(
+                scaled_queries, cluster_logsumexp, values, grad_values, grad_kv_weight
             )
-            grad_sums = grad_clusters / math.sqrt(clusters.shape[-1])
+            # Through the scaling and eq. 14's division, of a cluster with any mass
+            grad_sums = grad_scaled / math.sqrt(scaled_queries.shape[-1])
             grad_masses = torch.zeros_like(masses)
             if normalize:
-                grad_sums /= masses.clamp_min(1e-30)
-                by_masses = -(grad_clusters * clusters).sum(-1, keepdim=True) / masses
-                grad_masses = torch.where(masses > 1e-30, by_masses, grad_masses)
+                grad_sums /= masses.clamp_min(SMALLEST_MASS)
+                quotient = -(grad_scaled * scaled_queries).sum(-1, keepdim=True) / masses
+                grad_masses = torch.where(masses > SMALLEST_MASS, quotient, grad_masses)
             grad_sums = torch.cat([grad_sums, grad_masses], -1)
-            tiles.through_queries(grad_sums, attended, grad_q_weight, grad_q_bias, gradients[2])
+            passes.aggregate_gradient(grad_sums, values, grad_q_weight, grad_q_bias, grad_centroids)
         return grad_x, *gradients, grad_out.sum((0, 1)), grad_weights
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.normalize, _, grad_out, *tensors = inputs
+        ctx.normalize, _, _, grad_out, *tensors = inputs
         ctx.save_for_backward(grad_out, *tensors[:7])
 
     @staticmethod
@@ -148,11 +171,11 @@ class _TiledGradient(torch.autograd.Function):
 
         def gradient(grad_out, *tensors):
             _, pull_back = torch.func.vjp(lambda *t: _plain_layer(ctx.normalize, *t), *tensors)
-            return pull_back(grad_out)[: len(grads)]  # without that by the weights if not wanted
+            return pull_back(grad_out)[: len(grads)]  # without that of the weights if not wanted
 
         found = torch.func.vjp(gradient, *tensors)[1](grads)
-        nothing = [None] * (len(ctx.needs_input_grad) - 2 - len(found))
-        return None, None, *found, *nothing
+        nothing = [None] * (len(ctx.needs_input_grad) - 3 - len(found))
+        return None, None, None, *found, *nothing
 
     @staticmethod
     def vmap(info, in_dims, *args):
