@@ -10,7 +10,6 @@ from torch.nn.utils import prune
 
 from physicsnemo_cano import ClusterAttention
 from physicsnemo_cano.nn.functional.cluster_attention import choice
-from physicsnemo_cano.nn.functional.cluster_attention.tiled import tiles
 from physicsnemo_cano.nn.module import GridConvolution
 
 
@@ -177,7 +176,7 @@ def test_bad_input_is_refused(make, message):
 
 
 @pytest.mark.parametrize("shape", [None, (6, 5)])
-def test_tiles_change_nothing(shape, monkeypatch):
+def test_tiles_change_nothing(shape):
     torch.manual_seed(0)
     attention = layer(spatial_shape=shape, dropout=0.3)
     x = torch.randn(2, 30, 6, dtype=torch.float64, requires_grad=True)
@@ -191,17 +190,18 @@ def test_tiles_change_nothing(shape, monkeypatch):
         return out, *torch.autograd.grad(out.square().sum(), [x, *attention.parameters()])
 
     whole = run()
-    monkeypatch.setattr(tiles, "_tile_size", lambda heads, clusters: 7)
-    monkeypatch.setattr(choice, "TILED_BYTES", 0)
+    attention.implementation = "tiled"
     for value, expected in zip(run(), whole, strict=True):
         torch.testing.assert_close(value, expected)
 
 
-@pytest.mark.parametrize("large", [0, 2**60])
+IN_TILES = choice.TILED_BYTES // (6 * 4) + 1  # points of 6 features, of float32 or more
+
+
+@pytest.mark.parametrize("points", [9, IN_TILES])
 @pytest.mark.parametrize("name", ["to_qkv", "to_out"])
-def test_hooks_on_the_projections_run_as_does_pruning(name, large, monkeypatch):
-    monkeypatch.setattr(choice, "TILED_BYTES", large)
-    attention, x = layer(), torch.randn(1, 9, 6, dtype=torch.float64)
+def test_hooks_on_the_projections_run_as_does_pruning(name, points):
+    attention, x = layer(), torch.randn(1, points, 6, dtype=torch.float64)
     expected, calls = attention(x), []
     getattr(attention, name).register_forward_hook(lambda *_: calls.append(1))
     torch.testing.assert_close(attention(x), expected)
@@ -214,15 +214,14 @@ def test_hooks_on_the_projections_run_as_does_pruning(name, large, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")  # of the tracer: deprecated, constants
-def test_a_traced_layer_is_not_in_tiles(monkeypatch):
-    monkeypatch.setattr(choice, "TILED_BYTES", 0)
-    attention, x = layer().requires_grad_(False), torch.randn(2, 1, 9, 6, dtype=torch.float64)
+def test_a_traced_layer_is_not_in_tiles():
+    attention = layer().requires_grad_(False)
+    x = torch.randn(2, 1, IN_TILES, 6, dtype=torch.float64)
     traced = torch.jit.trace(attention, x[0])
     torch.testing.assert_close(traced(x[1]), attention(x[1]))
 
 
-def test_a_layer_of_fake_tensors_is_not_in_tiles(monkeypatch):
-    monkeypatch.setattr(choice, "TILED_BYTES", 0)
+def test_a_layer_of_fake_tensors_is_not_in_tiles():
     with FakeTensorMode():
         attention = ClusterAttention(6, 2, 3, n_clusters=4)
-        assert attention(torch.empty(1, 9, 6)).shape == (1, 9, 6)
+        assert attention(torch.empty(1, IN_TILES, 6)).shape == (1, IN_TILES, 6)
