@@ -100,6 +100,8 @@ _EXCEPTIONS = {
     ("dispatch", 32, True): (16, 64),
     ("aggregate", 64, True): (32, 32),
     ("assignment_backward_points", 64, True): (16, 32),
+    ("assignment_backward_points", 128, True): (32, 32),
+    ("attend", 256, True): (32, 16),
 }
 
 
