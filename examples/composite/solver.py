@@ -26,7 +26,15 @@ from skfem import Basis, ElementTetP2, MeshHex, MeshTet2
 from examples.fem.fields import GaussianField
 from examples.fem.operators import quadrature
 
-__all__ = ["EXPANSION", "SHAPE", "Plate", "plate_mesh", "local_axes", "ply_stiffness", "temperature_field"]
+__all__ = [
+    "EXPANSION",
+    "SHAPE",
+    "Plate",
+    "local_axes",
+    "plate_mesh",
+    "ply_stiffness",
+    "temperature_field",
+]
 
 LENGTH, WIDTH, THICKNESS = 0.4, 0.3, 0.01  # m
 RADIUS = 0.35  # m, of the plate's middle surface across its length
