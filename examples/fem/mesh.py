@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial import Delaunay, cKDTree
 from skfem import MeshTri
 
-__all__ = ["circle", "spaced", "triangulate"]
+__all__ = ["circle", "polygon", "spaced", "triangulate"]
 
 
 def spaced(curve, size, samples=4000):
@@ -51,6 +51,21 @@ def circle(centre, radius, size):
         )
 
     return spaced(curve, size)
+
+
+def polygon(corners, size):
+    """Points (m, 2) of a polygon, side by side `spaced` by a size, its corners among them."""
+    sides = []
+    for start, end in itertools.pairwise([*corners, corners[0]]):
+        start, end = np.array(start, float), np.array(end, float)
+        at = np.linspace(0, 1, 401)[:, None]
+        middles = start + 0.5 * (at[1:] + at[:-1]) * (end - start)
+        steps = np.linalg.norm(end - start) / 400 / size(middles)
+        travelled = np.concatenate([[0], np.cumsum(steps)])
+        count = max(1, round(travelled[-1]))
+        places = np.interp(travelled[-1] * np.arange(count) / count, travelled, at[:, 0])
+        sides.append(start + places[:, None] * (end - start))
+    return np.concatenate(sides)
 
 
 def triangulate(loops, size, sweeps=40, seed=0):

@@ -91,7 +91,10 @@ def test_quadrature_gives_the_matrices_of_scikit_fem():
     ("basis", "modes"),
     [
         (Basis(MeshTri().refined(3), ElementTriP2()), [(0, 0), (1, 0), (2, 1)]),
-        (Basis(MeshTet().refined(2), ElementTetP2(), intorder=5), [(0, 0, 0), (1, 0, 0), (1, 1, 0)]),
+        (
+            Basis(MeshTet().refined(2), ElementTetP2(), intorder=5),
+            [(0, 0, 0), (1, 0, 0), (1, 1, 0)],
+        ),
     ],
 )
 def test_a_gaussian_field_has_the_spectrum_of_its_covariance(basis, modes):
