@@ -2,9 +2,11 @@ r"""The Cluster Attention Neural Operator as a PhysicsNeMo module."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -31,6 +33,48 @@ class MetaData(ModelMetaData):
     bf16: bool = True
     onnx: bool = True
     onnx_runtime: bool = True
+
+
+def plain_argument(value: Any) -> Any:
+    r"""Convert numbers and sequences of NumPy, torch or Hydra to Python's own.
+
+    Parameters
+    ----------
+    value : Any
+        Argument of a constructor.
+
+    Returns
+    -------
+    Any
+        Number, or list for a sequence, of plain Python; other values as they are.
+    """
+    if hasattr(value, "tolist"):  # arrays and their scalars
+        return value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain_argument(item) for item in value]
+    return value
+
+
+def with_plain_arguments(function: Callable) -> Callable:
+    r"""Let a function have its arguments as :func:`plain_argument` converts them.
+
+    Parameters
+    ----------
+    function : Callable
+        Such as a constructor.
+
+    Returns
+    -------
+    Callable
+        With the same signature.
+    """
+
+    @functools.wraps(function)
+    def wrapper(first: Any, *args: Any, **kwargs: Any) -> Any:
+        args = [plain_argument(value) for value in args]
+        return function(first, *args, **{k: plain_argument(v) for k, v in kwargs.items()})
+
+    return wrapper
 
 
 class CANOBlock(nn.Module):
@@ -202,6 +246,10 @@ class CANO(Module):
 
     _overridable_args = {"chunk_size"}  # noqa: RUF012, PhysicsNeMo's name and type
 
+    # PhysicsNeMo keeps the arguments given to __new__, a subclass's too, for the checkpoint.
+    __new__ = with_plain_arguments(Module.__new__)
+
+    @with_plain_arguments
     def __init__(
         self,
         functional_dim: int,
@@ -237,11 +285,6 @@ class CANO(Module):
             raise ValueError("CANO expects a structured_shape with unified_pos=True, got None")
         if not unified_pos and embedding_dim is None:
             raise ValueError("CANO expects an embedding_dim unless unified_pos=True, got None")
-        if structured_shape is not None:
-            # A ListConfig of Hydra's, or an array, would not serialise with the checkpoint.
-            structured_shape = [n.item() if hasattr(n, "item") else n for n in structured_shape]
-            self._args["__args__"]["structured_shape"] = structured_shape
-
         self.functional_dim = functional_dim
         self.embedding_dim = ref ** len(structured_shape) if unified_pos else embedding_dim
         self.unified_pos = unified_pos

@@ -1,7 +1,9 @@
 """CANO as a PhysicsNeMo module: outputs, layouts, invariances, conventions, refusals."""
 
+import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import hydra
@@ -272,6 +274,61 @@ def test_checkpoint_opens_in_a_process_that_never_imported_us(tmp_path):
     )
     with pytest.raises(ValueError, match="n_hidden"):
         Module.from_checkpoint(str(path), override_args={"n_hidden": 8})
+
+
+class OnOneGrid(CANO):
+    """What a user derives: the grid is fixed, and is not among the arguments."""
+
+    def __init__(self, out_dim, lengths=(1.0, 1.0)):
+        super().__init__(2, out_dim, 2, **SMALL, structured_shape=(4, 5))
+        self.lengths = lengths
+
+
+def test_subclass_that_fixes_its_grid_is_stored(tmp_path):
+    net = OnOneGrid(np.int64(3), lengths=np.array([2.0, 0.5])).eval()
+    net.save(str(tmp_path / "model.mdlus"))
+    again = Module.from_checkpoint(str(tmp_path / "model.mdlus")).eval()
+    assert type(again) is OnOneGrid
+    assert again.structured_shape == [4, 5]
+    assert list(again.lengths) == [2.0, 0.5]
+    fx, embedding = (tensor.float() for tensor in cloud())
+    assert torch.equal(again(fx, embedding), net(fx, embedding))
+
+
+ARGUMENTS = {
+    "functional_dim": 2,
+    "out_dim": 3,
+    "embedding_dim": 2,
+    "n_layers": 2,
+    "n_hidden": 16,
+    "dropout": 0.25,
+    "n_head": 4,
+    "act": "gelu",
+    "mlp_ratio": 2,
+    "slice_num": 5,
+    "unified_pos": False,
+    "ref": 8,
+    "structured_shape": [4, 5],
+    "use_te": False,
+    "time_input": True,
+    "normalize_queries": False,
+    "padding_mode": "circular",
+    "chunk_size": 7,
+}
+
+
+@pytest.mark.parametrize("convert", [np.array, lambda x: np.array(x)[()], torch.tensor])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_arguments_of_numpy_and_torch_are_stored_as_pythons(convert, by_name, tmp_path):
+    given = {k: v if isinstance(v, str) else convert(v) for k, v in ARGUMENTS.items()}
+    net = CANO(**given) if by_name else CANO(*given.values())
+    net.save(str(tmp_path / "model.mdlus"))
+    with zipfile.ZipFile(tmp_path / "model.mdlus") as archive:
+        assert json.loads(archive.read("args.json"))["__args__"] == ARGUMENTS
+    again = Module.from_checkpoint(str(tmp_path / "model.mdlus")).eval()
+    fx, embedding = (tensor.float() for tensor in cloud())
+    time = torch.tensor([0.5, 2.0])
+    assert torch.equal(again(fx, embedding, time), net.eval()(fx, embedding, time))
 
 
 COMMON = {
