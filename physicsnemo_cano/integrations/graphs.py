@@ -6,17 +6,18 @@ Single graphs and batches of them are understood alike: ``torch_geometric.data.D
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from physicsnemo.core import Module
 
-from physicsnemo_cano.models.cano import CANO, MetaData
+from physicsnemo_cano.models.cano import CANO, MetaData, with_plain_arguments
 
 
-def nodes_per_graph(graph: Any) -> torch.Tensor:
-    r"""Count the nodes of every graph of a batch.
+def graph_of_nodes(graph: Any) -> torch.Tensor:
+    r"""Say to which graph of a batch each node belongs.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ def nodes_per_graph(graph: Any) -> torch.Tensor:
     Returns
     -------
     torch.Tensor
-        Shape :math:`(B,)`, of integers.
+        Shape :math:`(N,)`, of integers, in the order of the nodes.
 
     Raises
     ------
@@ -34,13 +35,13 @@ def nodes_per_graph(graph: Any) -> torch.Tensor:
         If it is something else, or a graph with several kinds of nodes.
     """
     if _is(graph, "dgl", "DGLGraph") and len(graph.ntypes) == 1:
-        return graph.batch_num_nodes()
+        return torch.repeat_interleave(graph.batch_num_nodes())
     if _is(graph, "torch_geometric", "Data"):
-        if graph.get("ptr") is not None:
-            return graph.ptr.diff()
         if graph.get("batch") is not None:
-            return torch.bincount(graph.batch)
-        return torch.tensor([graph.num_nodes])
+            return graph.batch
+        if graph.get("ptr") is not None:
+            return torch.repeat_interleave(graph.ptr.diff())
+        return torch.zeros(graph.num_nodes, dtype=torch.long)
     raise TypeError(
         "Expected a torch_geometric.data.Data or Batch, or a dgl.DGLGraph, with one kind of "
         "nodes (to have them: pip install torch_geometric, or physicsnemo-cano[dgl]); got "
@@ -82,37 +83,56 @@ def node_data(graph: Any, name: str) -> torch.Tensor:
     return data[name]
 
 
-def pad(
-    values: Float[torch.Tensor, "N C"], counts: torch.Tensor
-) -> tuple[Float[torch.Tensor, "B N_max C"], Bool[torch.Tensor, "B N_max"]]:
-    r"""Spread the nodes of a batch of graphs over padded clouds.
+def clouds_of_similar_size(graphs: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    r"""Gather graphs of similar size into padded clouds: at most a third of the rows is padding.
+
+    Parameters
+    ----------
+    graphs : torch.Tensor
+        Shape :math:`(N,)`, the graph of each node in any order, as of :func:`graph_of_nodes`.
+
+    Yields
+    ------
+    nodes : torch.Tensor
+        Shape :math:`(n,)`, the nodes of some graphs, one graph after the other; every node
+        comes once.
+    mask : torch.Tensor
+        Shape :math:`(B, n_{max})`, true where a cloud of these graphs has a node:
+        ``mask.sum()`` is :math:`n`, and ``mask.numel()`` at most :math:`3n / 2`.
+    """
+    nodes = graphs.argsort(stable=True)
+    counts = graphs.bincount()
+    ends = counts.cumsum(0).tolist()
+    sizes = counts.tolist()
+    by_size = sorted((g for g, size in enumerate(sizes) if size), key=lambda g: -sizes[g])
+    while by_size:
+        largest, total, n = sizes[by_size[0]], 0, 0
+        while n < len(by_size) and 2 * largest * (n + 1) <= 3 * (total + sizes[by_size[n]]):
+            total += sizes[by_size[n]]
+            n += 1
+        similar, by_size = by_size[:n], by_size[n:]
+        mask = torch.arange(largest, device=nodes.device) < counts[similar].unsqueeze(1)
+        yield torch.cat([nodes[ends[g] - sizes[g] : ends[g]] for g in similar]), mask
+
+
+def pad(values: Float[torch.Tensor, "n C"], mask: Bool[torch.Tensor, "B n_max"]) -> torch.Tensor:
+    r"""Spread values of nodes over padded clouds.
 
     Parameters
     ----------
     values : torch.Tensor
-        Shape :math:`(N, C)`, the nodes of all graphs one after the other.
-    counts : torch.Tensor
-        Nodes of each graph, as :func:`nodes_per_graph` gives them; they sum to :math:`N`.
+        Shape :math:`(n, C)`, for the nodes of one graph after the other.
+    mask : torch.Tensor
+        Shape :math:`(B, n_{max})`, true where a cloud has a node.
 
     Returns
     -------
-    padded : torch.Tensor
-        Shape :math:`(B, N_{max}, C)`, zero beyond a graph's nodes.
-    mask : torch.Tensor
-        Shape :math:`(B, N_{max})`, true on nodes; ``padded[mask]`` is ``values`` again.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer nodes than the graphs have.
+    torch.Tensor
+        Shape :math:`(B, n_{max}, C)`, zero beyond a graph's nodes; at ``mask`` it is ``values``.
     """
-    if len(values) != int(counts.sum()):
-        raise ValueError(f"Expected values of {int(counts.sum())} nodes, got {len(values)}")
-    counts = counts.to(values.device)
-    mask = torch.arange(int(counts.max()), device=values.device) < counts.unsqueeze(1)
     padded = values.new_zeros(*mask.shape, *values.shape[1:])
     padded[mask] = values
-    return padded, mask
+    return padded
 
 
 class GraphCANO(Module):
@@ -134,13 +154,13 @@ class GraphCANO(Module):
         data sets.
     position_dim : int, optional, default=3
         Number of coordinates.
-    **cano
-        Further arguments of :class:`~physicsnemo_cano.CANO`, for clouds.
+    n_layers, n_hidden, dropout, n_head, act, mlp_ratio, slice_num, normalize_queries, chunk_size
+        As of :class:`~physicsnemo_cano.CANO`, those of its arguments that concern clouds.
 
     Forward
     -------
     node_features : torch.Tensor
-        Shape :math:`(N, D_{in})`, the nodes of all graphs of the batch one after the other.
+        Shape :math:`(N, D_{in})`, in the order of the graph's nodes.
     edge_features : torch.Tensor
         Not used; may be ``None``.
     graph : torch_geometric.data.Data, torch_geometric.data.Batch or dgl.DGLGraph
@@ -149,16 +169,21 @@ class GraphCANO(Module):
     Outputs
     -------
     torch.Tensor
-        Shape :math:`(N, D_{out})`.
+        Shape :math:`(N, D_{out})`, in the same order.
 
     Raises
     ------
     KeyError
         If the graph does not hold the coordinates.
+    ValueError
+        If there are features of more or fewer nodes than the graph has.
     TypeError
         If it is no graph of these libraries.
     """
 
+    __new__ = with_plain_arguments(Module.__new__)
+
+    @with_plain_arguments
     def __init__(
         self,
         input_dim_nodes: int,
@@ -166,11 +191,32 @@ class GraphCANO(Module):
         output_dim: int,
         position: str = "pos",
         position_dim: int = 3,
-        **cano,
+        n_layers: int = 8,
+        n_hidden: int = 128,
+        dropout: float = 0.0,
+        n_head: int = 8,
+        act: str = "gelu",
+        mlp_ratio: int = 2,
+        slice_num: int = 32,
+        normalize_queries: bool = True,
+        chunk_size: int | None = None,
     ) -> None:
         super().__init__(meta=MetaData(onnx=False, onnx_runtime=False))
         self.position = position
-        self.cano = CANO(input_dim_nodes, output_dim, position_dim, **cano)
+        self.cano = CANO(
+            input_dim_nodes,
+            output_dim,
+            position_dim,
+            n_layers=n_layers,
+            n_hidden=n_hidden,
+            dropout=dropout,
+            n_head=n_head,
+            act=act,
+            mlp_ratio=mlp_ratio,
+            slice_num=slice_num,
+            normalize_queries=normalize_queries,
+            chunk_size=chunk_size,
+        )
 
     def forward(
         self,
@@ -179,7 +225,14 @@ class GraphCANO(Module):
         graph: Any,
     ) -> Float[torch.Tensor, "N C_out"]:
         r"""Apply the model; see the class for the shapes."""
-        counts = nodes_per_graph(graph)
-        fx, mask = pad(node_features, counts)
-        embedding, _ = pad(node_data(graph, self.position).to(fx), counts)
-        return self.cano(fx, embedding, mask=mask)[mask]
+        graphs = graph_of_nodes(graph).to(node_features.device)
+        positions = node_data(graph, self.position).to(node_features)
+        for name, values in (("node_features", node_features), (self.position, positions)):
+            if len(values) != len(graphs):
+                raise ValueError(f"Expected {name} of {len(graphs)} nodes, got {len(values)}")
+        order, outputs = [], []
+        for nodes, mask in clouds_of_similar_size(graphs):
+            fx, embedding = pad(node_features[nodes], mask), pad(positions[nodes], mask)
+            order.append(nodes)
+            outputs.append(self.cano(fx, embedding, mask=mask)[mask])
+        return torch.cat(outputs)[torch.cat(order).argsort()]

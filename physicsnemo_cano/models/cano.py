@@ -4,9 +4,11 @@ r"""The Cluster Attention Neural Operator as a PhysicsNeMo module."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -31,6 +33,48 @@ class MetaData(ModelMetaData):
     bf16: bool = True
     onnx: bool = True
     onnx_runtime: bool = True
+
+
+def plain_argument(value: Any) -> Any:
+    r"""Convert numbers and sequences of NumPy, torch or Hydra to Python's own.
+
+    Parameters
+    ----------
+    value : Any
+        Argument of a constructor.
+
+    Returns
+    -------
+    Any
+        Number, or list for a sequence, of plain Python; other values as they are.
+    """
+    if hasattr(value, "tolist"):  # arrays and their scalars
+        return value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain_argument(item) for item in value]
+    return value
+
+
+def with_plain_arguments(function: Callable) -> Callable:
+    r"""Let a function have its arguments as :func:`plain_argument` converts them.
+
+    Parameters
+    ----------
+    function : Callable
+        Such as a constructor.
+
+    Returns
+    -------
+    Callable
+        With the same signature.
+    """
+
+    @functools.wraps(function)
+    def wrapper(first: Any, *args: Any, **kwargs: Any) -> Any:
+        args = [plain_argument(value) for value in args]
+        return function(first, *args, **{k: plain_argument(v) for k, v in kwargs.items()})
+
+    return wrapper
 
 
 class CANOBlock(nn.Module):
@@ -194,6 +238,8 @@ class CANO(Module):
 
     Raises
     ------
+    TypeError
+        If an input is no tensor.
     ValueError
         If an argument or input is not as above.
 
@@ -207,6 +253,10 @@ class CANO(Module):
 
     _overridable_args = {"chunk_size"}  # noqa: RUF012, PhysicsNeMo's name and type
 
+    # PhysicsNeMo keeps the arguments given to __new__, a subclass's too, for the checkpoint.
+    __new__ = with_plain_arguments(Module.__new__)
+
+    @with_plain_arguments
     def __init__(
         self,
         functional_dim: int,
@@ -242,11 +292,6 @@ class CANO(Module):
             raise ValueError("CANO expects a structured_shape with unified_pos=True, got None")
         if not unified_pos and embedding_dim is None:
             raise ValueError("CANO expects an embedding_dim unless unified_pos=True, got None")
-        if structured_shape is not None:
-            # A ListConfig of Hydra's, or an array, would not serialise with the checkpoint.
-            structured_shape = [n.item() if hasattr(n, "item") else n for n in structured_shape]
-            self._args["__args__"]["structured_shape"] = structured_shape
-
         self.functional_dim = functional_dim
         self.embedding_dim = ref ** len(structured_shape) if unified_pos else embedding_dim
         self.unified_pos = unified_pos
@@ -364,6 +409,20 @@ class CANO(Module):
             inputs["embedding"] = (embedding, self.embedding_dim)
         axes = () if self.structured_shape is None else (len(self.structured_shape) + 2,)
         dtype = self.decoder[0].weight.dtype
+        if fx is None:
+            without = "; without an input function pass embedding[..., :0]"
+            raise ValueError(
+                f"CANO expects fx with {self.functional_dim} channels, got None"
+                + (without if self.functional_dim == 0 and not self.unified_pos else "")
+            )
+        given = {"fx": fx, "embedding": embedding, "time": time}
+        for name, tensor in given.items():
+            if tensor is not None and not isinstance(tensor, torch.Tensor):
+                raise TypeError(
+                    f"CANO expects {name} as a torch.Tensor, got "
+                    f"{type(tensor).__module__}.{type(tensor).__qualname__}; convert it with "
+                    f"torch.as_tensor({name}, dtype={dtype})"
+                )
         for name, (tensor, channels) in inputs.items():
             if tensor.ndim not in (3, *axes) or tensor.shape[-1] != channels:
                 layouts = f"(B, N, {channels})" + (f" or (B, *grid, {channels})" if axes else "")
@@ -403,6 +462,10 @@ class CANO(Module):
         if time is not None and tuple(time.shape) != (fx.shape[0],):
             raise ValueError(
                 f"CANO expects time of shape (B,) = ({fx.shape[0]},), got {tuple(time.shape)}"
+            )
+        if time is not None and time.is_floating_point() and time.dtype != dtype:
+            raise ValueError(
+                f"CANO expects time of dtype {dtype}, got {time.dtype}; pass time.to({dtype})"
             )
 
 

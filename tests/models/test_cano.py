@@ -1,7 +1,9 @@
 """CANO as a PhysicsNeMo module: outputs, layouts, invariances, conventions, refusals."""
 
+import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import hydra
@@ -274,6 +276,61 @@ def test_checkpoint_opens_in_a_process_that_never_imported_us(tmp_path):
         Module.from_checkpoint(str(path), override_args={"n_hidden": 8})
 
 
+class OnOneGrid(CANO):
+    """What a user derives: the grid is fixed, and is not among the arguments."""
+
+    def __init__(self, out_dim, lengths=(1.0, 1.0)):
+        super().__init__(2, out_dim, 2, **SMALL, structured_shape=(4, 5))
+        self.lengths = lengths
+
+
+def test_subclass_that_fixes_its_grid_is_stored(tmp_path):
+    net = OnOneGrid(np.int64(3), lengths=np.array([2.0, 0.5])).eval()
+    net.save(str(tmp_path / "model.mdlus"))
+    again = Module.from_checkpoint(str(tmp_path / "model.mdlus")).eval()
+    assert type(again) is OnOneGrid
+    assert again.structured_shape == [4, 5]
+    assert list(again.lengths) == [2.0, 0.5]
+    fx, embedding = (tensor.float() for tensor in cloud())
+    assert torch.equal(again(fx, embedding), net(fx, embedding))
+
+
+ARGUMENTS = {
+    "functional_dim": 2,
+    "out_dim": 3,
+    "embedding_dim": 2,
+    "n_layers": 2,
+    "n_hidden": 16,
+    "dropout": 0.25,
+    "n_head": 4,
+    "act": "gelu",
+    "mlp_ratio": 2,
+    "slice_num": 5,
+    "unified_pos": False,
+    "ref": 8,
+    "structured_shape": [4, 5],
+    "use_te": False,
+    "time_input": True,
+    "normalize_queries": False,
+    "padding_mode": "circular",
+    "chunk_size": 7,
+}
+
+
+@pytest.mark.parametrize("convert", [np.array, lambda x: np.array(x)[()], torch.tensor])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_arguments_of_numpy_and_torch_are_stored_as_pythons(convert, by_name, tmp_path):
+    given = {k: v if isinstance(v, str) else convert(v) for k, v in ARGUMENTS.items()}
+    net = CANO(**given) if by_name else CANO(*given.values())
+    net.save(str(tmp_path / "model.mdlus"))
+    with zipfile.ZipFile(tmp_path / "model.mdlus") as archive:
+        assert json.loads(archive.read("args.json"))["__args__"] == ARGUMENTS
+    again = Module.from_checkpoint(str(tmp_path / "model.mdlus")).eval()
+    fx, embedding = (tensor.float() for tensor in cloud())
+    time = torch.tensor([0.5, 2.0])
+    assert torch.equal(again(fx, embedding, time), net.eval()(fx, embedding, time))
+
+
 COMMON = {
     "n_layers": 2,
     "n_hidden": 16,
@@ -452,6 +509,17 @@ def test_bad_arguments_are_refused(options, message):
             r"\(2,\), got \(2, 1\)",
         ),
         (
+            {"time_input": True},
+            {"fx": FX, "embedding": EMBEDDING, "time": torch.ones(2)},
+            "time of dtype torch.float64, got torch.float32; pass time.to",
+        ),
+        ({}, {"fx": None, "embedding": EMBEDDING}, "fx with 2 channels, got None$"),
+        (
+            {"functional_dim": 0},
+            {"fx": None, "embedding": EMBEDDING},
+            r"got None; without an input function pass embedding\[..., :0\]",
+        ),
+        (
             {},
             {"fx": FX, "embedding": EMBEDDING, "mask": torch.zeros(2, 20, dtype=torch.bool)},
             r"none in \[0, 1\]",
@@ -471,3 +539,12 @@ def test_bad_arguments_are_refused(options, message):
 def test_bad_inputs_are_refused(options, inputs, message):
     with pytest.raises(ValueError, match=message):
         model(**options)(**inputs)
+
+
+@pytest.mark.parametrize("name", ["fx", "embedding", "time"])
+def test_inputs_of_numpy_are_refused_by_name(name):
+    inputs = {"fx": FX, "embedding": EMBEDDING, "time": torch.ones(2).double()}
+    inputs[name] = inputs[name].numpy()
+    message = rf"{name} as a torch.Tensor, got numpy.ndarray; .*as_tensor\({name}, dtype=torch.f"
+    with pytest.raises(TypeError, match=message):
+        model(time_input=True)(**inputs)
