@@ -86,10 +86,9 @@ def predict(request: Request) -> list[str]:
     cloud = MeshCloud(request.input, request.location)
     names = [f"{channel.name}{request.suffix}" for channel in reader.targets]
     cloud.check_output(request.output, names)
-    embedding, fx = (
-        cloud.coordinates(len(statistics.means["embedding"])),
-        cloud.fields(request.inputs),
-    )
+    embedding = cloud.coordinates(len(statistics.means["embedding"]))
+    given = cloud.fields(request.inputs)
+    fx = torch.cat([embedding[:, :0], *given], 1)
     if fx.shape[1] != len(statistics.means["fx"]):
         raise ValueError(
             f"inputs={request.inputs} are {fx.shape[1]} channels, the model takes "
@@ -97,11 +96,18 @@ def predict(request: Request) -> list[str]:
             f"{sorted(cloud.data.keys())}"
         )
     fields = {"embedding": embedding, "fx": fx}
+    # In float64, so that a position far from zero keeps its digits.
+    batch = statistics.inputs()(TensorDict(fields)).float()
+    channels = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
+    for name, values in zip(request.inputs, given, strict=True):
+        channels += [f"field {name!r}"] * values.shape[1]
+    _check_range(channels, torch.cat([embedding, fx], 1), torch.cat([*map(batch.get, fields)], 1))
     weighted = request.weights
     if weighted is None:
         weighted = bool(settings.data.get("weights"))
     if weighted:
-        fields["weights"] = cloud.weights()
+        weights = cloud.weights()
+        batch["weights"] = (weights / weights.mean()).float()  # of any unit
     device = torch.device(request.device)
     print(
         f"{type(model).__name__} of {file}\n"
@@ -110,9 +116,15 @@ def predict(request: Request) -> list[str]:
         f"writes {', '.join(names)} to {request.output}",
         flush=True,
     )
-    batch = statistics.inputs()(TensorDict(fields)).unsqueeze(0).to(device)
     predictor = Predictor(model.to(device).eval(), None, statistics, device)
-    prediction = predictor(batch)[0].cpu()
+    prediction = predictor(batch.unsqueeze(0).to(device))[0].cpu()
+    for name, values in zip(names, prediction.unbind(-1), strict=True):
+        wrong = (~values.isfinite()).nonzero()
+        if len(wrong):
+            raise ValueError(
+                f"The model's {name} is not finite at {len(wrong)} {request.location}, the first "
+                f"at index {int(wrong[0])}; nothing is written: check the model on its test set"
+            )
     cloud.write(request.output, dict(zip(names, prediction.unbind(-1), strict=True)))
     return names
 
@@ -130,6 +142,19 @@ def _check_model(model: Module, reader: type, statistics: Statistics) -> None:
             raise ValueError(
                 f"The {key} was normalised node by node on {len(mean)} points of one mesh; for "
                 f"other meshes train with normalize.{key}=channels"
+            )
+
+
+def _check_range(channels: list[str], values: torch.Tensor, normal: torch.Tensor) -> None:
+    # Beyond this, float32 does not tell two values apart that differ by a standard deviation.
+    limit = 1 / torch.finfo(torch.float32).eps
+    for name, value, scaled in zip(channels, values.unbind(1), normal.unbind(1), strict=True):
+        wrong = (~(scaled.abs() <= limit)).nonzero()
+        if len(wrong):
+            raise ValueError(
+                f"{name} has {len(wrong)} values more than {limit:.0e} standard deviations from "
+                f"the training data, the first {value[wrong[0]].item():g} at index "
+                f"{int(wrong[0])}: replace fill values, or remove their points"
             )
 
 

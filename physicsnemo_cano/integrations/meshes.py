@@ -83,21 +83,37 @@ class MeshCloud:
         Returns
         -------
         torch.Tensor
-            Shape :math:`(N, dim)`, float32.
+            Shape :math:`(N, dim)`, float64: far from zero, float32 would lose digits before the
+            coordinates are centred.
 
         Raises
         ------
         ValueError
-            If there are coordinates that vary beyond those asked for.
+            If there are coordinates that vary beyond those asked for, or are not finite.
         """
-        x = self.mesh.points if self.location == "points" else self.mesh.cell_centers().points
+        points = self.mesh.points.astype(np.float64)
+        self._check_finite("coordinates", points, "points")
+        x = points
+        if self.location == "cells":
+            mesh = self.mesh.copy(deep=False)
+            mesh.points = points
+            x = mesh.cell_centers().points
         reach = np.ptp(x, axis=0)
         if dim not in (2, 3) or (reach[dim:] > 1e-6 * reach.max()).any():
             raise ValueError(
                 f"{self.file} reaches {', '.join(f'{r:g}' for r in reach)} in x, y and z; the "
                 f"model takes {dim} coordinates"
             )
-        return torch.from_numpy(np.array(x[:, :dim], dtype=np.float32))
+        return torch.from_numpy(np.array(x[:, :dim]))
+
+    def _check_finite(self, name: str, values: np.ndarray, location: Location) -> None:
+        wrong = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(1))
+        if len(wrong):
+            raise ValueError(
+                f"{self.file}: {name} of {len(wrong)} {location} are not finite, the first "
+                f"{values[wrong[0]]} at index {wrong[0]}; remove these {location}, or give them "
+                "values"
+            )
 
     def weights(self) -> Float[torch.Tensor, " N"]:
         r"""Areas or volumes: those of the cells, or each point's share of the cells round it.
@@ -105,7 +121,7 @@ class MeshCloud:
         Returns
         -------
         torch.Tensor
-            Shape :math:`(N,)`, float32, in the units of the mesh.
+            Shape :math:`(N,)`, float64, in the units of the mesh.
 
         Raises
         ------
@@ -115,9 +131,7 @@ class MeshCloud:
         if self.location == "cells":
             sizes = self.mesh.compute_cell_sizes(length=False).cell_data
             volume = np.asarray(sizes["Volume"])
-            return torch.from_numpy(
-                np.abs(volume if volume.any() else sizes["Area"]).astype(np.float32)
-            )
+            return torch.from_numpy(np.abs(volume if volume.any() else sizes["Area"]))
         simplices = self.mesh.triangulate()
         kinds = {int(kind): cells for kind, cells in _cells_by_type(simplices).items()}
         cells = kinds.get(10, kinds.get(5))  # VTK's tetrahedra, or triangles
@@ -130,10 +144,10 @@ class MeshCloud:
                 f"{self.file}: {int((weights <= 0).sum())} points belong to no cell, or to cells "
                 "without size, and have no weight; clean the mesh, or use location=cells"
             )
-        return weights.float()
+        return weights
 
-    def fields(self, names: Sequence[str]) -> Float[torch.Tensor, "N C"]:
-        r"""Fields of the mesh at the location, side by side.
+    def fields(self, names: Sequence[str]) -> list[Float[torch.Tensor, "N C"]]:
+        r"""Fields of the mesh at the location.
 
         Parameters
         ----------
@@ -142,24 +156,30 @@ class MeshCloud:
 
         Returns
         -------
-        torch.Tensor
-            Shape :math:`(N, C)`, float32.
+        list of torch.Tensor
+            Of each field, shape :math:`(N, C)`, float64.
 
         Raises
         ------
         KeyError
             If there is no such field; the message lists those that are there.
+        ValueError
+            If a field holds something else than finite numbers.
         """
-        n = self.mesh.n_points if self.location == "points" else self.mesh.n_cells
-        channels = [np.zeros((n, 0), dtype=np.float32)]
+        fields = []
         for name in names:
             if name not in self.data:
                 raise KeyError(
                     f"{self.file} has no field {name!r} at its {self.location}, only "
                     f"{sorted(self.data.keys())}"
                 )
-            channels.append(np.asarray(self.data[name], dtype=np.float32).reshape(n, -1))
-        return torch.from_numpy(np.concatenate(channels, axis=1))
+            values = np.asarray(self.data[name])
+            if values.dtype.kind not in "biuf":
+                raise ValueError(f"{self.file}: field {name!r} holds {values.dtype}, not numbers")
+            values = values.astype(np.float64).reshape(len(values), -1)
+            self._check_finite(f"values of field {name!r}", values, self.location)
+            fields.append(torch.from_numpy(values))
+        return fields
 
     def check_output(self, file: str | Path, names: Sequence[str]) -> Path:
         r"""Check that fields can be written to a file, and that nothing is lost thereby.

@@ -204,6 +204,54 @@ def test_files_that_are_no_such_meshes(tmp_path):
     ask(tmp_path, tmp_path / "loose.vtp", tmp_path / "out.vtp", location="cells")
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            np.nan,
+            r"field 'heat' of 2 points are not finite, the first \[nan\] at index 4",
+        ),
+        (-np.inf, r"of 2 points are not finite, the first \[-inf\] at index 4"),
+        (9.97e36, r"field 'heat' has 2 values more than .* first 9\.97e\+36 at index 4: .*fill"),
+        (-1e300, r"field 'heat' has 2 values more than .* first -1e\+300 at index 4"),
+    ],
+)
+def test_values_that_are_none(value, message, tmp_path):
+    checkpoint(tmp_path, channels=1)
+    mesh = sphere()
+    mesh["heat"] = np.random.default_rng(0).random(mesh.n_points)
+    mesh["heat"][[4, 7]] = value
+    mesh.save(tmp_path / "body.vtp")
+    with pytest.raises(ValueError, match=message):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp", inputs=["heat"])
+    assert not (tmp_path / "out.vtp").exists()
+
+
+def test_coordinates_that_are_none(tmp_path):
+    checkpoint(tmp_path)
+    for number, (value, message) in enumerate(
+        ((np.nan, "coordinates of 1 points are not finite.*at index 3"), (1e30, "coordinate y"))
+    ):
+        mesh = sphere()
+        mesh.points[3, 1] = value
+        mesh.save(tmp_path / f"{number}.vtp")
+        for location in ("points", "cells"):
+            with pytest.raises(ValueError, match=message):
+                ask(tmp_path, tmp_path / f"{number}.vtp", tmp_path / "no.vtp", location=location)
+    assert not (tmp_path / "no.vtp").exists()
+
+
+def test_a_prediction_that_is_not_finite_is_not_written(tmp_path):
+    model, _ = checkpoint(tmp_path)
+    with torch.no_grad():
+        model.decoder[1].bias[1] = torch.inf
+    model.save(str(tmp_path / "CANO.0.3.mdlus"))
+    sphere().save(tmp_path / "body.vtp")
+    with pytest.raises(ValueError, match="shear is not finite at 56 points, the first at index 0"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+    assert not (tmp_path / "out.vtp").exists()
+
+
 def test_the_command_line(tmp_path, capsys):
     checkpoint(tmp_path)
     sphere().save(tmp_path / "body.vtp")
