@@ -74,6 +74,7 @@ def predict(request: Request) -> list[str]:
         If files, fields or the model do not fit; the message says what came, what was expected
         and what to do.
     """
+    device = _device(request.device)
     folder, file = find_checkpoint(Path(request.checkpoint))
     settings = OmegaConf.load(folder / "config.yaml")
     reader = get_class(settings.data._target_)
@@ -108,7 +109,6 @@ def predict(request: Request) -> list[str]:
     if weighted:
         weights = cloud.weights()
         batch["weights"] = (weights / weights.mean()).float()  # of any unit
-    device = torch.device(request.device)
     print(
         f"{type(model).__name__} of {file}\n"
         f"on {len(embedding):,} {request.location} of {request.input}"
@@ -127,6 +127,18 @@ def predict(request: Request) -> list[str]:
             )
     cloud.write(request.output, dict(zip(names, prediction.unbind(-1), strict=True)))
     return names
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch's two ways to say so
+        raise ValueError(
+            f"device={name} is not to be had here ({str(error).splitlines()[0]}); give "
+            "device=cpu, or another that torch finds"
+        ) from error
+    return device
 
 
 def _check_model(model: Module, reader: type, statistics: Statistics) -> None:

@@ -2,6 +2,7 @@ r"""Mesh files as clouds of points with weights, and fields written back to them
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -47,24 +48,33 @@ class MeshCloud:
     """
 
     def __init__(self, file: str | Path, location: Location = "points") -> None:
-        try:
-            import pyvista
-        except ImportError as error:
-            raise ImportError(
-                "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
-            ) from error
         if location not in ("points", "cells"):
             raise ValueError(f"location: choose from points, cells; got {location!r}")
         self.file, self.location = Path(file), location
         if not self.file.is_file():
             raise FileNotFoundError(f"No mesh at {self.file}")
-        mesh = pyvista.read(self.file)
+        mesh = _read(self.file)
         kind = type(mesh).__name__
-        if kind not in _WRITABLE or not mesh.n_points or not mesh.n_cells:
+        if kind not in _WRITABLE:
             raise ValueError(
                 f"{self.file} holds {kind}, expected a surface (PolyData) or an unstructured "
-                "volume (UnstructuredGrid) with points and cells"
+                "volume (UnstructuredGrid); convert it, by cast_to_unstructured_grid() of pyvista "
+                "or so"
             )
+        if not mesh.n_points or not mesh.n_cells:
+            raise ValueError(
+                f"{self.file} holds {mesh.n_points} points and {mesh.n_cells} cells, expected some "
+                "of both: an empty mesh, or a file that is incomplete or of another kind than "
+                f"{self.file.suffix}"
+            )
+        if location == "cells":
+            corners = np.diff(mesh.cast_to_unstructured_grid().offset)
+            empty = np.flatnonzero(corners == 0)
+            if len(empty):
+                raise ValueError(
+                    f"{self.file}: {len(empty)} cells have no points, the first at index "
+                    f"{empty[0]}; remove them, or use location=points"
+                )
         self.mesh: pyvista.DataSet = mesh
 
     @property
@@ -126,17 +136,24 @@ class MeshCloud:
         Raises
         ------
         ValueError
-            If points are asked for and belong to no cell: they have no share.
+            If there are no faces or volumes, or points are asked for and belong to no cell: they
+            have no share.
         """
+        faceless = (
+            f"{self.file} has no faces or volumes to take weights from, its {self.mesh.n_cells} "
+            "cells are vertices or lines; give a mesh with faces, or weights=false"
+        )
         if self.location == "cells":
             sizes = self.mesh.compute_cell_sizes(length=False).cell_data
             volume = np.asarray(sizes["Volume"])
+            if not volume.any() and not sizes["Area"].any():
+                raise ValueError(faceless)
             return torch.from_numpy(np.abs(volume if volume.any() else sizes["Area"]))
         simplices = self.mesh.triangulate()
         kinds = {int(kind): cells for kind, cells in _cells_by_type(simplices).items()}
         cells = kinds.get(10, kinds.get(5))  # VTK's tetrahedra, or triangles
-        if cells is None:
-            raise ValueError(f"{self.file} has no faces or volumes to take weights from")
+        if cells is None or not len(cells):
+            raise ValueError(faceless)
         points = torch.from_numpy(np.array(self.mesh.points, dtype=np.float64))
         weights = node_weights(points, cells=torch.from_numpy(np.array(cells)))
         if not (weights > 0).all():
@@ -214,6 +231,71 @@ class MeshCloud:
             self.data[name] = values.numpy()
         file.parent.mkdir(parents=True, exist_ok=True)
         self.mesh.save(file)
+
+
+def _read(file: Path) -> pyvista.DataSet:
+    r"""Read a file, or say why not.
+
+    Of what is wrong VTK tells its output window at most, and gives what it has: less than the
+    file should hold, or memory that it has not written to.
+    """
+    try:
+        import pyvista
+        from vtkmodules.vtkCommonCore import vtkOutputWindow, vtkStringOutputWindow
+    except ImportError as error:
+        raise ImportError(
+            "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
+        ) from error
+
+    expected = f"expected a complete mesh of kind {file.suffix}; write or copy the file again"
+    if not _holds_all(file):
+        raise ValueError(f"{file} is incomplete or not what its name says: {expected}")
+    window, usual = vtkStringOutputWindow(), vtkOutputWindow.GetInstance()
+    vtkOutputWindow.SetInstance(window)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*raised an error while reading")
+            mesh = pyvista.read(file)
+    except Exception as error:
+        raise ValueError(
+            f"{file} is incomplete or no mesh ({str(error).splitlines()[0]}): {expected}"
+        ) from error
+    finally:
+        vtkOutputWindow.SetInstance(usual)
+    said = [line for line in window.GetOutput().splitlines() if "rror reading" in line]
+    if said:
+        raise ValueError(f"{file} is incomplete or no mesh ({said[0]}): {expected}")
+    if file.suffix == ".vtk" and not _holds_numbers(file, mesh):
+        raise ValueError(f"{file} is incomplete, it has less numbers than it announces: {expected}")
+    return mesh
+
+
+def _holds_all(file: Path) -> bool:
+    """Whether a file has contents, and those of an STL file reach their end."""
+    size = file.stat().st_size
+    if file.suffix != ".stl":
+        return size > 0
+    with file.open("rb") as stream:
+        head = stream.read(84)
+        stream.seek(max(0, size - 256))
+        tail = stream.read()
+    # Binary: 80 bytes, the number of triangles and 50 bytes for each.
+    binary = len(head) == 84 and size >= 84 + 50 * int.from_bytes(head[80:], "little")
+    return binary or b"endsolid" in tail.lower()
+
+
+def _holds_numbers(file: Path, mesh: pyvista.DataSet) -> bool:
+    """Whether a legacy file in text has as many numbers as the mesh read from it."""
+    with file.open("rb") as stream:
+        if b"ASCII" not in [stream.readline().strip().upper() for _ in range(3)]:
+            return True
+        there = sum(
+            word[:1] in (b"-", b".", b"n", b"i") or word[:1].isdigit()
+            for line in stream
+            for word in line.split()
+        )
+    arrays = [*mesh.point_data.values(), *mesh.cell_data.values()]
+    return there >= mesh.points.size + sum(array.size for array in arrays)
 
 
 def _cells_by_type(mesh: pyvista.DataSet) -> dict[int, np.ndarray]:

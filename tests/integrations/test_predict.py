@@ -252,6 +252,70 @@ def test_a_prediction_that_is_not_finite_is_not_written(tmp_path):
     assert not (tmp_path / "out.vtp").exists()
 
 
+def cuts():
+    plate = pyvista.Plane(i_resolution=3, j_resolution=2).triangulate()
+    kinds = [(sphere, ".vtk"), (sphere, ".vtp"), (sphere, ".stl")]
+    kinds += [(volume, ".vtk"), (volume, ".vtu"), (lambda: plate, ".stl")]
+    return [(*kind, binary) for kind in kinds for binary in (True, False)]
+
+
+@pytest.mark.parametrize(("make", "ending", "binary"), cuts())
+def test_cut_files(make, ending, binary, tmp_path):
+    make().save(tmp_path / f"whole{ending}", binary=binary)
+    data = (tmp_path / f"whole{ending}").read_bytes()
+    MeshCloud(tmp_path / f"whole{ending}")
+    part = tmp_path / f"part{ending}"
+    end = len(data) // 3 if ending == ".vtk" else len(data) - 60  # inside of points, or anywhere
+    for length in (0, 30, *np.linspace(400, end, 9).astype(int)):
+        part.write_bytes(data[:length])
+        with pytest.raises(
+            ValueError,
+            match=r"is incomplete.*expected a complete|expected some of both.*incomplete",
+        ):
+            MeshCloud(part)
+
+
+def test_triangles_that_a_file_announces_are_there(tmp_path):
+    sphere().save(tmp_path / "whole.stl")
+    data = (tmp_path / "whole.stl").read_bytes()
+    (tmp_path / "part.stl").write_bytes(data[: 84 + 50 * 7])
+    with pytest.raises(ValueError, match=r"part\.stl is incomplete"):
+        MeshCloud(tmp_path / "part.stl")
+
+
+def test_other_things_named_as_meshes(tmp_path):
+    for ending in (".stl", ".vtk", ".vtp", ".vtu", ".ply", ".obj"):
+        (tmp_path / f"page{ending}").write_text("<html>404 not found</html>\n" * 20)
+        with pytest.raises(ValueError, match=rf"page\{ending} .*incomplete or"):
+            MeshCloud(tmp_path / f"page{ending}")
+
+
+def test_vertices_have_no_weights(tmp_path):
+    checkpoint(tmp_path)
+    pyvista.PolyData(sphere().points).save(tmp_path / "cloud.vtp")
+    for location in ("points", "cells"):
+        arguments = tmp_path, tmp_path / "cloud.vtp", tmp_path / f"{location}.vtp"
+        with pytest.raises(ValueError, match=r"no faces or volumes.*56 cells are.*weights=false"):
+            ask(*arguments, location=location)
+        ask(*arguments, location=location, weights=False)
+
+
+def test_cells_without_points(tmp_path):
+    checkpoint(tmp_path)
+    grid = volume()
+    cells, kinds = np.append(grid.cells, 0), np.append(grid.celltypes, 0)
+    pyvista.UnstructuredGrid(cells, kinds, grid.points).save(tmp_path / "a.vtu")
+    with pytest.raises(ValueError, match=rf"1 cells have no points.* index {grid.n_cells}; rem"):
+        ask(tmp_path, tmp_path / "a.vtu", tmp_path / "out.vtu", location="cells")
+    ask(tmp_path, tmp_path / "a.vtu", tmp_path / "out.vtu")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "gpu"])
+def test_a_device_that_is_absent(device, tmp_path):
+    with pytest.raises(ValueError, match=f"device={device} is not to be had here.*device=cpu"):
+        ask(tmp_path, "a.vtp", "b.vtp", device=device)
+
+
 def test_the_command_line(tmp_path, capsys):
     checkpoint(tmp_path)
     sphere().save(tmp_path / "body.vtp")
