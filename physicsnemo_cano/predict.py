@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 from hydra.utils import get_class
@@ -18,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from physicsnemo.core import Module
 from tensordict import TensorDict
 
-from physicsnemo_cano.integrations.meshes import MeshCloud
+from physicsnemo_cano.integrations.meshes import MeshCloud, absolute
 from physicsnemo_cano.training.checkpoint import find_checkpoint
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.prediction import Predictor
@@ -75,7 +74,7 @@ def predict(request: Request) -> list[str]:
         and what to do.
     """
     device = _device(request.device)
-    folder, file = find_checkpoint(Path(request.checkpoint))
+    folder, file = find_checkpoint(absolute(request.checkpoint))
     settings = OmegaConf.load(folder / "config.yaml")
     reader = get_class(settings.data._target_)
     statistics = Statistics.load(folder / "normalization.npz")

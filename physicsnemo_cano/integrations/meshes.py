@@ -2,8 +2,11 @@ r"""Mesh files as clouds of points with weights, and fields written back to them
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +18,7 @@ from physicsnemo_cano.datapipes.quadrature import node_weights
 
 if TYPE_CHECKING:
     import pyvista
+    from vtkmodules.vtkCommonCore import vtkStringOutputWindow
 
 Location = Literal["points", "cells"]
 
@@ -50,7 +54,7 @@ class MeshCloud:
     def __init__(self, file: str | Path, location: Location = "points") -> None:
         if location not in ("points", "cells"):
             raise ValueError(f"location: choose from points, cells; got {location!r}")
-        self.file, self.location = Path(file), location
+        self.file, self.location = absolute(file), location
         if not self.file.is_file():
             raise FileNotFoundError(f"No mesh at {self.file}")
         mesh = _read(self.file)
@@ -208,9 +212,9 @@ class MeshCloud:
         ValueError
             If its kind cannot hold this mesh's fields, or the mesh has fields of these names.
         """
-        file = Path(file)
+        file = absolute(file)
         endings = _WRITABLE[type(self.mesh).__name__]
-        if file.suffix not in endings:
+        if file.suffix.lower() not in endings:
             raise ValueError(
                 f"output={file}: fields of this mesh can be written to {' or '.join(endings)}"
             )
@@ -225,12 +229,44 @@ class MeshCloud:
         return file
 
     def write(self, file: str | Path, fields: Mapping[str, Float[torch.Tensor, " N"]]) -> None:
-        """Write the mesh, all that it held, and new fields; see :meth:`check_output`."""
+        r"""Write the mesh, all that it held, and new fields; see :meth:`check_output`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; nothing is left of it.
+        """
         file = self.check_output(file, list(fields))
         for name, values in fields.items():
             self.data[name] = values.numpy()
         file.parent.mkdir(parents=True, exist_ok=True)
-        self.mesh.save(file)
+        with tempfile.TemporaryDirectory(prefix=".draft-", dir=file.parent) as folder:
+            draft = Path(folder) / file.name
+            with _vtk_messages() as window:
+                self.mesh.save(draft)
+            if "ERROR" in window.GetOutput() or not draft.is_file():
+                raise OSError(f"output={file} cannot be written: {window.GetOutput().strip()}")
+            os.replace(draft, file)
+
+
+def absolute(file: str | Path) -> Path:
+    """A path as the shell understands it: from here, or from a home for a leading ``~``.
+
+    pyvista does the same to any path, so a path is resolved before it is looked at.
+    """
+    return Path(os.path.abspath(os.path.expanduser(file)))
+
+
+@contextlib.contextmanager
+def _vtk_messages() -> Iterator[vtkStringOutputWindow]:
+    from vtkmodules.vtkCommonCore import vtkOutputWindow, vtkStringOutputWindow
+
+    window, usual = vtkStringOutputWindow(), vtkOutputWindow.GetInstance()
+    vtkOutputWindow.SetInstance(window)
+    try:
+        yield window
+    finally:
+        vtkOutputWindow.SetInstance(usual)
 
 
 def _read(file: Path) -> pyvista.DataSet:
@@ -241,7 +277,6 @@ def _read(file: Path) -> pyvista.DataSet:
     """
     try:
         import pyvista
-        from vtkmodules.vtkCommonCore import vtkOutputWindow, vtkStringOutputWindow
     except ImportError as error:
         raise ImportError(
             "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
@@ -250,22 +285,18 @@ def _read(file: Path) -> pyvista.DataSet:
     expected = f"expected a complete mesh of kind {file.suffix}; write or copy the file again"
     if not _holds_all(file):
         raise ValueError(f"{file} is incomplete or not what its name says: {expected}")
-    window, usual = vtkStringOutputWindow(), vtkOutputWindow.GetInstance()
-    vtkOutputWindow.SetInstance(window)
     try:
-        with warnings.catch_warnings():
+        with _vtk_messages() as window, warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*raised an error while reading")
             mesh = pyvista.read(file)
     except Exception as error:
         raise ValueError(
             f"{file} is incomplete or no mesh ({str(error).splitlines()[0]}): {expected}"
         ) from error
-    finally:
-        vtkOutputWindow.SetInstance(usual)
     said = [line for line in window.GetOutput().splitlines() if "rror reading" in line]
     if said:
         raise ValueError(f"{file} is incomplete or no mesh ({said[0]}): {expected}")
-    if file.suffix == ".vtk" and not _holds_numbers(file, mesh):
+    if file.suffix.lower() == ".vtk" and not _holds_numbers(file, mesh):
         raise ValueError(f"{file} is incomplete, it has less numbers than it announces: {expected}")
     return mesh
 
@@ -273,7 +304,7 @@ def _read(file: Path) -> pyvista.DataSet:
 def _holds_all(file: Path) -> bool:
     """Whether a file has contents, and those of an STL file reach their end."""
     size = file.stat().st_size
-    if file.suffix != ".stl":
+    if file.suffix.lower() != ".stl":
         return size > 0
     with file.open("rb") as stream:
         head = stream.read(84)

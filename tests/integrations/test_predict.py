@@ -316,6 +316,47 @@ def test_a_device_that_is_absent(device, tmp_path):
         ask(tmp_path, "a.vtp", "b.vtp", device=device)
 
 
+def test_one_home_for_all_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    ask("~", "~/body.vtp", "~/new/out.vtp")
+    before = (tmp_path / "new" / "out.vtp").read_bytes()
+    for same in ("~/new/out.vtp", "new/out.vtp", "new/../new/out.vtp"):
+        with pytest.raises(FileExistsError, match="not overwritten"):
+            ask("~", "body.vtp", same)
+    assert (tmp_path / "new" / "out.vtp").read_bytes() == before
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.vtp"]
+    ask("~", "body.vtp", "~no one's.vtp")
+    assert (tmp_path / "~no one's.vtp").is_file()
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    output = tmp_path / "new" / "out.vtp"
+
+    def fill_the_disk(mesh, file):
+        Path(file).write_text("half a")
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pyvista.PolyData, "save", fill_the_disk)
+        with pytest.raises(OSError, match="No space left"):
+            ask(tmp_path, tmp_path / "body.vtp", output)
+    assert not list(output.parent.iterdir())
+    ask(tmp_path, tmp_path / "body.vtp", output)
+
+
+def test_what_vtk_cannot_write_is_an_error(tmp_path, monkeypatch):
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    monkeypatch.setattr(pyvista.PolyData, "save", lambda mesh, file: None)
+    with pytest.raises(OSError, match=r"out\.vtp cannot be written"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+
+
 def test_the_command_line(tmp_path, capsys):
     checkpoint(tmp_path)
     sphere().save(tmp_path / "body.vtp")
