@@ -7,17 +7,19 @@ normalised, and writes the mesh with the predicted fields, under the names of th
 
 from __future__ import annotations
 
+import csv
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 import torch
 from hydra.utils import get_class
-from omegaconf import MISSING, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import OmegaConf
 from physicsnemo.core import Module
 from tensordict import TensorDict
 
 from physicsnemo_cano.integrations.meshes import MeshCloud, absolute
+from physicsnemo_cano.models.cano import CANO
 from physicsnemo_cano.training.checkpoint import find_checkpoint
 from physicsnemo_cano.training.normalization import Statistics
 from physicsnemo_cano.training.prediction import Predictor
@@ -47,9 +49,9 @@ class Request:
         Of torch.
     """
 
-    checkpoint: str = MISSING
-    input: str = MISSING
-    output: str = MISSING
+    checkpoint: str
+    input: str
+    output: str
     location: str = "points"
     inputs: list[str] = field(default_factory=list)
     weights: bool | None = None
@@ -79,8 +81,9 @@ def predict(request: Request) -> list[str]:
     reader = get_class(settings.data._target_)
     statistics = Statistics.load(folder / "normalization.npz")
     model = Module.from_checkpoint(str(file))
-    if hasattr(model, "chunk_size"):
-        model = Module.from_checkpoint(str(file), override_args={"chunk_size": request.chunk_size})
+    for module in model.modules():
+        if isinstance(module, CANO):
+            module.set_chunk_size(request.chunk_size)
     _check_model(model, reader, statistics)
 
     cloud = MeshCloud(request.input, request.location)
@@ -95,13 +98,13 @@ def predict(request: Request) -> list[str]:
             f"{len(statistics.means['fx'])} beside the coordinates; the mesh has "
             f"{sorted(cloud.data.keys())}"
         )
-    fields = {"embedding": embedding, "fx": fx}
+    inputs = {"embedding": embedding, "fx": fx}
     # In float64, so that a position far from zero keeps its digits.
-    batch = statistics.inputs()(TensorDict(fields)).float()
+    batch = statistics.inputs()(TensorDict(inputs)).float()
     channels = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
     for name, values in zip(request.inputs, given, strict=True):
         channels += [f"field {name!r}"] * values.shape[1]
-    _check_range(channels, torch.cat([embedding, fx], 1), torch.cat([*map(batch.get, fields)], 1))
+    _check_range(channels, torch.cat([embedding, fx], 1), torch.cat([*map(batch.get, inputs)], 1))
     weighted = request.weights
     if weighted is None:
         weighted = bool(settings.data.get("weights"))
@@ -169,6 +172,54 @@ def _check_range(channels: list[str], values: torch.Tensor, normal: torch.Tensor
             )
 
 
+def parse(arguments: Sequence[str]) -> Request:
+    r"""Read ``key=value`` arguments; a value is what stands behind the ``=``, as it stands.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Of the command line. ``inputs`` are names between commas, in brackets or not; a name with
+        a comma stands in double quotes.
+
+    Returns
+    -------
+    Request
+        What is asked for.
+
+    Raises
+    ------
+    ValueError
+        If a key is unknown or missing, or its value of another type.
+    """
+    keys, given = [key.name for key in fields(Request)], {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if key not in keys or not equals:
+            raise ValueError(f"{argument}: expected key=value, with a key of {', '.join(keys)}")
+        try:
+            given[key] = _READ.get(key, str)(value)
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{argument}: expected {_EXPECTED[key]}") from error
+    missing = [f"{key}=" for key in ("checkpoint", "input", "output") if not given.get(key)]
+    if missing:
+        raise ValueError(f"{' '.join(missing)} missing, each with a path; --help lists all keys")
+    return Request(**given)
+
+
+def _names(text: str) -> list[str]:
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+_READ = {
+    "inputs": _names,
+    "weights": lambda text: {"true": True, "false": False, "null": None}[text.lower()],
+    "chunk_size": int,
+}
+_EXPECTED = {"weights": "true, false or null", "chunk_size": "a whole number", "inputs": "names"}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -176,9 +227,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"{__doc__}\n{Request.__doc__}")
         return
     try:
-        given = OmegaConf.merge(OmegaConf.structured(Request), OmegaConf.from_cli(arguments))
-        predict(OmegaConf.to_object(given))
-    except (OmegaConfBaseException, OSError, KeyError, ValueError, ImportError) as error:
+        predict(parse(arguments))
+    except (OSError, KeyError, ValueError, ImportError) as error:
         sys.exit(f"{error.args[0] if isinstance(error, KeyError) else error}")
 
 

@@ -2,6 +2,7 @@
 
 import torch
 
+from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes.benchmark import BenchmarkReader, Channel
 
 
@@ -24,3 +25,10 @@ class Surfaces(BenchmarkReader):
 
 class Series(Surfaces):
     series = "instants"
+
+
+class FixedSizes(CANO):
+    """A model whose constructor has no argument of CANO's."""
+
+    def __init__(self, coordinates):
+        super().__init__(0, 2, coordinates, n_layers=2, n_hidden=16, n_head=2, slice_num=4)

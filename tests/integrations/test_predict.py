@@ -15,9 +15,9 @@ from scipy.spatial import cKDTree
 from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.integrations.meshes import MeshCloud
-from physicsnemo_cano.predict import Request, main, predict
+from physicsnemo_cano.predict import Request, main, parse, predict
 from physicsnemo_cano.training.normalization import Statistics
-from tests.integrations.surfaces import Surfaces
+from tests.integrations.surfaces import FixedSizes, Surfaces
 
 SCALES = dict.fromkeys(("embedding", "fx", "target"), "channels")
 CARS = Path(__file__).parents[3] / "shared" / "data" / "mini_car.pt"
@@ -355,6 +355,92 @@ def test_what_vtk_cannot_write_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(pyvista.PolyData, "save", lambda mesh, file: None)
     with pytest.raises(OSError, match=r"out\.vtp cannot be written"):
         ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+
+
+def test_values_stand_as_they_are():
+    odd = "runs/a=b [1] #2: {x}, 'y' null.vtp"
+    given = parse([f"checkpoint={odd}", "input=1e3", "output=7", "suffix=[0]"])
+    assert (given.checkpoint, given.input, given.output) == (odd, "1e3", "7")
+    assert given.suffix == "[0]"
+    assert (given.inputs, given.weights, given.chunk_size) == ([], None, 65536)
+    paths = ["checkpoint=a", "input=b", "output=c"]
+    for text, value in (("true", True), ("False", False), ("null", None)):
+        assert parse([*paths, f"weights={text}"]).weights is value
+    assert parse([*paths, "chunk_size=12"]).chunk_size == 12
+    for text, names in (
+        ("[a,b]", ["a", "b"]),
+        ("a, b", ["a", "b"]),
+        ("[]", []),
+        ("", []),
+        ('["a,b", 1]', ["a,b", "1"]),
+        ("p [Pa]", ["p [Pa]"]),
+    ):
+        assert parse([*paths, f"inputs={text}"]).inputs == names
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("chunksize=3", r"chunksize=3: expected key=value.*checkpoint,.*device"),
+        ("body.vtp", r"body\.vtp: expected key=value"),
+        ("chunk_size=1e3", r"chunk_size=1e3: expected a whole number"),
+        ("weights=areas", r"weights=areas: expected true, false or null"),
+        ("input=", r"input= missing, each with a path"),
+    ],
+)
+def test_values_that_do_not_fit(argument, message):
+    with pytest.raises(ValueError, match=message):
+        parse(["checkpoint=a", "input=b", "output=c", argument])
+
+
+def test_paths_of_the_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checkpoint(tmp_path)
+    for number, name in enumerate(("[1].vtp", "Part #1.vtp", "a: b.vtp", "{x}=$y.vtp")):
+        sphere().save(tmp_path / name)
+        main(["checkpoint=.", f"input={name}", f"output={number} #{name}", "device=cpu"])
+        assert "pressure" in pyvista.read(tmp_path / f"{number} #{name}").point_data
+
+
+@pytest.mark.parametrize("offset", [5e6, -5e6])
+def test_coordinates_far_from_zero(offset, tmp_path):
+    model, statistics = checkpoint(tmp_path)
+    mesh = sphere()
+    near = torch.from_numpy(mesh.points.astype(np.float64))
+    statistics.means["embedding"] = torch.full((3,), offset)
+    statistics.save(tmp_path / "normalization.npz")
+    mesh.points = near.numpy() + offset
+    mesh.save(tmp_path / "body.vtp")
+    assert pyvista.read(tmp_path / "body.vtp").points.dtype == np.float64
+    for location in ("points", "cells"):
+        output = tmp_path / f"{location}.vtp"
+        ask(tmp_path, tmp_path / "body.vtp", output, location=location)
+        written = pyvista.read(output)
+        mesh.points = near.numpy()
+        x = near if location == "points" else torch.from_numpy(mesh.cell_centers().points)
+        mesh.save(tmp_path / f"near {location}.vtp")
+        weights = MeshCloud(tmp_path / f"near {location}.vtp", location).weights().float()
+        z = (x / statistics.stds["embedding"]).float()
+        with torch.no_grad():
+            out = model(torch.zeros(1, len(z), 0), z[None], weights=weights[None])[0, :, 0]
+        expected = out * statistics.stds["target"][0] + statistics.means["target"][0]
+        # Positions in float64 are right to 1e-9 here, in float32 to 0.5.
+        data = written.point_data if location == "points" else written.cell_data
+        np.testing.assert_allclose(data["pressure"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_models_made_of_cano(tmp_path):
+    model, statistics = checkpoint(tmp_path, weights=False)
+    fixed = FixedSizes(3)
+    fixed.load_state_dict(model.state_dict())
+    fixed.save(str(tmp_path / "CANO.0.3.mdlus"))
+    sphere().save(tmp_path / "body.vtp")
+    ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+    expected = by_hand(model, statistics, torch.from_numpy(np.array(sphere().points)))
+    found = pyvista.read(tmp_path / "out.vtp")["pressure"]
+    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="chunk_size >= 1 or None, got 0"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "no.vtp", chunk_size=0)
 
 
 def test_the_command_line(tmp_path, capsys):
