@@ -5,8 +5,9 @@ r"""The Cluster Attention Neural Operator as a PhysicsNeMo module."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -241,10 +242,11 @@ class CANO(Module):
             raise ValueError("CANO expects a structured_shape with unified_pos=True, got None")
         if not unified_pos and embedding_dim is None:
             raise ValueError("CANO expects an embedding_dim unless unified_pos=True, got None")
-        if structured_shape is not None:
-            # A ListConfig of Hydra's, or an array, would not serialise with the checkpoint.
-            structured_shape = [n.item() if hasattr(n, "item") else n for n in structured_shape]
-            self._args["__args__"]["structured_shape"] = structured_shape
+        # Hydra's lists, arrays and numbers of numpy's would not serialise with the checkpoint. The
+        # arguments stored there are those of a subclass, where there is one.
+        stored = self._args["__args__"]
+        stored.update({name: _plain(value) for name, value in stored.items()})
+        structured_shape = _plain(structured_shape)
 
         self.functional_dim = functional_dim
         self.embedding_dim = ref ** len(structured_shape) if unified_pos else embedding_dim
@@ -274,6 +276,25 @@ class CANO(Module):
             for _ in range(n_layers)
         )
         self.decoder = nn.Sequential(nn.LayerNorm(n_hidden), nn.Linear(n_hidden, out_dim))
+
+    def set_chunk_size(self, chunk_size: int | None) -> None:
+        r"""Handle so many points at a time from now on, or all at once; see the class.
+
+        Parameters
+        ----------
+        chunk_size : int or None
+            Points at a time.
+
+        Raises
+        ------
+        ValueError
+            If there are less than one.
+        """
+        if chunk_size is not None and chunk_size < 1:
+            raise ValueError(f"CANO expects chunk_size >= 1 or None, got {chunk_size}")
+        self.chunk_size = chunk_size
+        for block in self.blocks:
+            block.attention.chunk_size = chunk_size
 
     def forward(
         self,
@@ -403,6 +424,17 @@ class CANO(Module):
             raise ValueError(
                 f"CANO expects time of shape (B,) = ({fx.shape[0]},), got {tuple(time.shape)}"
             )
+
+
+def _plain(value: Any) -> Any:
+    r"""An argument in the types of Python's own, as far as it has them."""
+    if hasattr(value, "tolist"):  # of numpy or torch, a number or an array
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value
 
 
 def grid_points(shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
