@@ -7,17 +7,17 @@ normalised, and writes the mesh with the predicted fields, under the names of th
 
 from __future__ import annotations
 
+import csv
 import sys
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 import torch
-from omegaconf import MISSING, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from physicsnemo.core import Module
 from tensordict import TensorDict
 
-from physicsnemo_cano.integrations.meshes import MeshCloud
+from physicsnemo_cano.integrations.meshes import MeshCloud, absolute
+from physicsnemo_cano.models.cano import CANO
 from physicsnemo_cano.recipe.checkpoint import find_checkpoint
 from physicsnemo_cano.recipe.layout import Layout
 from physicsnemo_cano.recipe.normalization import Statistics
@@ -48,9 +48,9 @@ class Request:
         Of torch.
     """
 
-    checkpoint: str = MISSING
-    input: str = MISSING
-    output: str = MISSING
+    checkpoint: str
+    input: str
+    output: str
     location: str = "points"
     inputs: list[str] = field(default_factory=list)
     weights: bool | None = None
@@ -74,34 +74,41 @@ def predict(request: Request) -> list[str]:
         If files, fields or the model do not fit; the message says what came, what was expected
         and what to do.
     """
-    folder, file = find_checkpoint(Path(request.checkpoint))
+    device = _device(request.device)
+    folder, file = find_checkpoint(absolute(request.checkpoint))
     layout = Layout.load(folder)
     statistics = Statistics.load(folder / "normalization.npz")
     model = Module.from_checkpoint(str(file))
-    if hasattr(model, "chunk_size"):
-        model = Module.from_checkpoint(str(file), override_args={"chunk_size": request.chunk_size})
+    for module in model.modules():
+        if isinstance(module, CANO):
+            module.set_chunk_size(request.chunk_size)
     _check_model(model, layout, statistics)
 
     cloud = MeshCloud(request.input, request.location)
     names = [f"{channel.name}{request.suffix}" for channel in layout.targets]
     cloud.check_output(request.output, names)
-    embedding, fx = (
-        cloud.coordinates(len(statistics.means["embedding"])),
-        cloud.fields(request.inputs),
-    )
+    embedding = cloud.coordinates(len(statistics.means["embedding"]))
+    given = cloud.fields(request.inputs)
+    fx = torch.cat([embedding[:, :0], *given], 1)
     if fx.shape[1] != len(statistics.means["fx"]):
         raise ValueError(
             f"inputs={request.inputs} are {fx.shape[1]} channels, the model takes "
             f"{len(statistics.means['fx'])} beside the coordinates; the mesh has "
             f"{sorted(cloud.data.keys())}"
         )
-    fields = {"embedding": embedding, "fx": fx}
+    inputs = {"embedding": embedding, "fx": fx}
+    # In float64, so that a position far from zero keeps its digits.
+    batch = statistics.inputs()(TensorDict(inputs)).float()
+    channels = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
+    for name, values in zip(request.inputs, given, strict=True):
+        channels += [f"field {name!r}"] * values.shape[1]
+    _check_range(channels, torch.cat([embedding, fx], 1), torch.cat([*map(batch.get, inputs)], 1))
     weighted = request.weights
     if weighted is None:
         weighted = layout.weights
     if weighted:
-        fields["weights"] = cloud.weights()
-    device = torch.device(request.device)
+        weights = cloud.weights()
+        batch["weights"] = (weights / weights.mean()).float()  # of any unit
     print(
         f"{type(model).__name__} of {file}\n"
         f"on {len(embedding):,} {request.location} of {request.input}"
@@ -109,11 +116,29 @@ def predict(request: Request) -> list[str]:
         f"writes {', '.join(names)} to {request.output}",
         flush=True,
     )
-    batch = statistics.inputs()(TensorDict(fields)).unsqueeze(0).to(device)
     predictor = Predictor(model.to(device).eval(), None, statistics, device)
-    prediction = predictor(batch)[0].cpu()
+    prediction = predictor(batch.unsqueeze(0).to(device))[0].cpu()
+    for name, values in zip(names, prediction.unbind(-1), strict=True):
+        wrong = (~values.isfinite()).nonzero()
+        if len(wrong):
+            raise ValueError(
+                f"The model's {name} is not finite at {len(wrong)} {request.location}, the first "
+                f"at index {int(wrong[0])}; nothing is written: check the model on its test set"
+            )
     cloud.write(request.output, dict(zip(names, prediction.unbind(-1), strict=True)))
     return names
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch's two ways to say so
+        raise ValueError(
+            f"device={name} is not to be had here ({str(error).splitlines()[0]}); give "
+            "device=cpu, or another that torch finds"
+        ) from error
+    return device
 
 
 def _check_model(model: Module, layout: Layout, statistics: Statistics) -> None:
@@ -132,6 +157,67 @@ def _check_model(model: Module, layout: Layout, statistics: Statistics) -> None:
             )
 
 
+def _check_range(channels: list[str], values: torch.Tensor, normal: torch.Tensor) -> None:
+    # Beyond this, float32 does not tell two values apart that differ by a standard deviation.
+    limit = 1 / torch.finfo(torch.float32).eps
+    for name, value, scaled in zip(channels, values.unbind(1), normal.unbind(1), strict=True):
+        wrong = (~(scaled.abs() <= limit)).nonzero()
+        if len(wrong):
+            raise ValueError(
+                f"{name} has {len(wrong)} values more than {limit:.0e} standard deviations from "
+                f"the training data, the first {value[wrong[0]].item():g} at index "
+                f"{int(wrong[0])}: replace fill values, or remove their points"
+            )
+
+
+def parse(arguments: Sequence[str]) -> Request:
+    r"""Read ``key=value`` arguments; a value is what stands behind the ``=``, as it stands.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Of the command line. ``inputs`` are names between commas, in brackets or not; a name with
+        a comma stands in double quotes.
+
+    Returns
+    -------
+    Request
+        What is asked for.
+
+    Raises
+    ------
+    ValueError
+        If a key is unknown or missing, or its value of another type.
+    """
+    keys, given = [key.name for key in fields(Request)], {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if key not in keys or not equals:
+            raise ValueError(f"{argument}: expected key=value, with a key of {', '.join(keys)}")
+        try:
+            given[key] = _READ.get(key, str)(value)
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{argument}: expected {_EXPECTED[key]}") from error
+    missing = [f"{key}=" for key in ("checkpoint", "input", "output") if not given.get(key)]
+    if missing:
+        raise ValueError(f"{' '.join(missing)} missing, each with a path; --help lists all keys")
+    return Request(**given)
+
+
+def _names(text: str) -> list[str]:
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+_READ = {
+    "inputs": _names,
+    "weights": lambda text: {"true": True, "false": False, "null": None}[text.lower()],
+    "chunk_size": int,
+}
+_EXPECTED = {"weights": "true, false or null", "chunk_size": "a whole number", "inputs": "names"}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -139,9 +225,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"{__doc__}\n{Request.__doc__}")
         return
     try:
-        given = OmegaConf.merge(OmegaConf.structured(Request), OmegaConf.from_cli(arguments))
-        predict(OmegaConf.to_object(given))
-    except (OmegaConfBaseException, OSError, KeyError, ValueError, ImportError) as error:
+        predict(parse(arguments))
+    except (OSError, KeyError, ValueError, ImportError) as error:
         sys.exit(f"{error.args[0] if isinstance(error, KeyError) else error}")
 
 

@@ -321,6 +321,25 @@ class CANO(Module):
         )
         self.decoder = nn.Sequential(nn.LayerNorm(n_hidden), nn.Linear(n_hidden, out_dim))
 
+    def set_chunk_size(self, chunk_size: int | None) -> None:
+        r"""Handle so many points at a time from now on, or all at once; see the class.
+
+        Parameters
+        ----------
+        chunk_size : int or None
+            Points at a time.
+
+        Raises
+        ------
+        ValueError
+            If there are less than one.
+        """
+        if chunk_size is not None and chunk_size < 1:
+            raise ValueError(f"CANO expects chunk_size >= 1 or None, got {chunk_size}")
+        self.chunk_size = chunk_size
+        for block in self.blocks:
+            block.attention.chunk_size = chunk_size
+
     def forward(
         self,
         fx: Float[torch.Tensor, "B *points C"],

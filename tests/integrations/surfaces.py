@@ -1,7 +1,9 @@
 """A reader of closed surfaces, whose class a checkpoint's configuration names."""
 
 import torch
+from physicsnemo.datapipes import Reader
 
+from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes import Channel, FieldReader
 
 
@@ -10,8 +12,8 @@ class Surfaces(FieldReader):
     targets = (Channel("pressure", "Pa"), Channel("shear", "Pa"))
     source, path = "generated", "surfaces"
 
-    def __init__(self, clouds):
-        super().__init__()
+    def __init__(self, clouds):  # of any dimension, from memory
+        Reader.__init__(self)
         self.clouds = clouds
 
     def __len__(self):
@@ -24,3 +26,10 @@ class Surfaces(FieldReader):
 
 class Series(Surfaces):
     series = "instants"
+
+
+class FixedSizes(CANO):
+    """A model whose constructor has no argument of CANO's."""
+
+    def __init__(self, coordinates):
+        super().__init__(0, 2, coordinates, n_layers=2, n_hidden=16, n_head=2, slice_num=4)

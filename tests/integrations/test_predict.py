@@ -15,9 +15,9 @@ from scipy.spatial import cKDTree
 from physicsnemo_cano import CANO
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.integrations.meshes import MeshCloud
-from physicsnemo_cano.predict import Request, main, predict
+from physicsnemo_cano.predict import Request, main, parse, predict
 from physicsnemo_cano.recipe.normalization import Statistics
-from tests.integrations.surfaces import Surfaces
+from tests.integrations.surfaces import FixedSizes, Surfaces
 
 SCALES = dict.fromkeys(("embedding", "fx", "target"), "channels")
 CARS = Path(__file__).parents[3] / "shared" / "data" / "mini_car.pt"
@@ -178,7 +178,7 @@ def test_nothing_is_overwritten(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reader": "Series"}, "Series models predict series in time"),
+        ({"reader": "Series"}, "predicts series in time"),
         ({"structured_shape": [3, 3]}, r"trained on a grid of \(3, 3\) points.*as_cloud=true"),
         ({"normalize": {"target": "nodes"}}, r"node by node on 9 points.*normalize\.target="),
     ],
@@ -202,6 +202,245 @@ def test_files_that_are_no_such_meshes(tmp_path):
     with pytest.raises(ValueError, match=r"1 points belong to no cell.*location=cells"):
         ask(tmp_path, tmp_path / "loose.vtp", tmp_path / "out.vtp")
     ask(tmp_path, tmp_path / "loose.vtp", tmp_path / "out.vtp", location="cells")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            np.nan,
+            r"field 'heat' of 2 points are not finite, the first \[nan\] at index 4",
+        ),
+        (-np.inf, r"of 2 points are not finite, the first \[-inf\] at index 4"),
+        (9.97e36, r"field 'heat' has 2 values more than .* first 9\.97e\+36 at index 4: .*fill"),
+        (-1e300, r"field 'heat' has 2 values more than .* first -1e\+300 at index 4"),
+    ],
+)
+def test_values_that_are_none(value, message, tmp_path):
+    checkpoint(tmp_path, channels=1)
+    mesh = sphere()
+    mesh["heat"] = np.random.default_rng(0).random(mesh.n_points)
+    mesh["heat"][[4, 7]] = value
+    mesh.save(tmp_path / "body.vtp")
+    with pytest.raises(ValueError, match=message):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp", inputs=["heat"])
+    assert not (tmp_path / "out.vtp").exists()
+
+
+def test_coordinates_that_are_none(tmp_path):
+    checkpoint(tmp_path)
+    for number, (value, message) in enumerate(
+        ((np.nan, "coordinates of 1 points are not finite.*at index 3"), (1e30, "coordinate y"))
+    ):
+        mesh = sphere()
+        mesh.points[3, 1] = value
+        mesh.save(tmp_path / f"{number}.vtp")
+        for location in ("points", "cells"):
+            with pytest.raises(ValueError, match=message):
+                ask(tmp_path, tmp_path / f"{number}.vtp", tmp_path / "no.vtp", location=location)
+    assert not (tmp_path / "no.vtp").exists()
+
+
+def test_a_prediction_that_is_not_finite_is_not_written(tmp_path):
+    model, _ = checkpoint(tmp_path)
+    with torch.no_grad():
+        model.decoder[1].bias[1] = torch.inf
+    model.save(str(tmp_path / "CANO.0.3.mdlus"))
+    sphere().save(tmp_path / "body.vtp")
+    with pytest.raises(ValueError, match="shear is not finite at 56 points, the first at index 0"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+    assert not (tmp_path / "out.vtp").exists()
+
+
+def cuts():
+    plate = pyvista.Plane(i_resolution=3, j_resolution=2).triangulate()
+    kinds = [(sphere, ".vtk"), (sphere, ".vtp"), (sphere, ".stl")]
+    kinds += [(volume, ".vtk"), (volume, ".vtu"), (lambda: plate, ".stl")]
+    return [(*kind, binary) for kind in kinds for binary in (True, False)]
+
+
+@pytest.mark.parametrize(("make", "ending", "binary"), cuts())
+def test_cut_files(make, ending, binary, tmp_path):
+    make().save(tmp_path / f"whole{ending}", binary=binary)
+    data = (tmp_path / f"whole{ending}").read_bytes()
+    MeshCloud(tmp_path / f"whole{ending}")
+    part = tmp_path / f"part{ending}"
+    end = len(data) // 3 if ending == ".vtk" else len(data) - 60  # inside of points, or anywhere
+    for length in (0, 30, *np.linspace(400, end, 9).astype(int)):
+        part.write_bytes(data[:length])
+        with pytest.raises(
+            ValueError,
+            match=r"is incomplete.*expected a complete|expected some of both.*incomplete",
+        ):
+            MeshCloud(part)
+
+
+def test_triangles_that_a_file_announces_are_there(tmp_path):
+    sphere().save(tmp_path / "whole.stl")
+    data = (tmp_path / "whole.stl").read_bytes()
+    (tmp_path / "part.stl").write_bytes(data[: 84 + 50 * 7])
+    with pytest.raises(ValueError, match=r"part\.stl is incomplete"):
+        MeshCloud(tmp_path / "part.stl")
+
+
+def test_other_things_named_as_meshes(tmp_path):
+    for ending in (".stl", ".vtk", ".vtp", ".vtu", ".ply", ".obj"):
+        (tmp_path / f"page{ending}").write_text("<html>404 not found</html>\n" * 20)
+        with pytest.raises(ValueError, match=rf"page\{ending} .*incomplete or"):
+            MeshCloud(tmp_path / f"page{ending}")
+
+
+def test_vertices_have_no_weights(tmp_path):
+    checkpoint(tmp_path)
+    pyvista.PolyData(sphere().points).save(tmp_path / "cloud.vtp")
+    for location in ("points", "cells"):
+        arguments = tmp_path, tmp_path / "cloud.vtp", tmp_path / f"{location}.vtp"
+        with pytest.raises(ValueError, match=r"no faces or volumes.*56 cells are.*weights=false"):
+            ask(*arguments, location=location)
+        ask(*arguments, location=location, weights=False)
+
+
+def test_cells_without_points(tmp_path):
+    checkpoint(tmp_path)
+    grid = volume()
+    cells, kinds = np.append(grid.cells, 0), np.append(grid.celltypes, 0)
+    pyvista.UnstructuredGrid(cells, kinds, grid.points).save(tmp_path / "a.vtu")
+    with pytest.raises(ValueError, match=rf"1 cells have no points.* index {grid.n_cells}; rem"):
+        ask(tmp_path, tmp_path / "a.vtu", tmp_path / "out.vtu", location="cells")
+    ask(tmp_path, tmp_path / "a.vtu", tmp_path / "out.vtu")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "gpu"])
+def test_a_device_that_is_absent(device, tmp_path):
+    with pytest.raises(ValueError, match=f"device={device} is not to be had here.*device=cpu"):
+        ask(tmp_path, "a.vtp", "b.vtp", device=device)
+
+
+def test_one_home_for_all_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    ask("~", "~/body.vtp", "~/new/out.vtp")
+    before = (tmp_path / "new" / "out.vtp").read_bytes()
+    for same in ("~/new/out.vtp", "new/out.vtp", "new/../new/out.vtp"):
+        with pytest.raises(FileExistsError, match="not overwritten"):
+            ask("~", "body.vtp", same)
+    assert (tmp_path / "new" / "out.vtp").read_bytes() == before
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.vtp"]
+    ask("~", "body.vtp", "~no one's.vtp")
+    assert (tmp_path / "~no one's.vtp").is_file()
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    output = tmp_path / "new" / "out.vtp"
+
+    def fill_the_disk(mesh, file):
+        Path(file).write_text("half a")
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pyvista.PolyData, "save", fill_the_disk)
+        with pytest.raises(OSError, match="No space left"):
+            ask(tmp_path, tmp_path / "body.vtp", output)
+    assert not list(output.parent.iterdir())
+    ask(tmp_path, tmp_path / "body.vtp", output)
+
+
+def test_what_vtk_cannot_write_is_an_error(tmp_path, monkeypatch):
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    monkeypatch.setattr(pyvista.PolyData, "save", lambda mesh, file: None)
+    with pytest.raises(OSError, match=r"out\.vtp cannot be written"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+
+
+def test_values_stand_as_they_are():
+    odd = "runs/a=b [1] #2: {x}, 'y' null.vtp"
+    given = parse([f"checkpoint={odd}", "input=1e3", "output=7", "suffix=[0]"])
+    assert (given.checkpoint, given.input, given.output) == (odd, "1e3", "7")
+    assert given.suffix == "[0]"
+    assert (given.inputs, given.weights, given.chunk_size) == ([], None, 65536)
+    paths = ["checkpoint=a", "input=b", "output=c"]
+    for text, value in (("true", True), ("False", False), ("null", None)):
+        assert parse([*paths, f"weights={text}"]).weights is value
+    assert parse([*paths, "chunk_size=12"]).chunk_size == 12
+    for text, names in (
+        ("[a,b]", ["a", "b"]),
+        ("a, b", ["a", "b"]),
+        ("[]", []),
+        ("", []),
+        ('["a,b", 1]', ["a,b", "1"]),
+        ("p [Pa]", ["p [Pa]"]),
+    ):
+        assert parse([*paths, f"inputs={text}"]).inputs == names
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("chunksize=3", r"chunksize=3: expected key=value.*checkpoint,.*device"),
+        ("body.vtp", r"body\.vtp: expected key=value"),
+        ("chunk_size=1e3", r"chunk_size=1e3: expected a whole number"),
+        ("weights=areas", r"weights=areas: expected true, false or null"),
+        ("input=", r"input= missing, each with a path"),
+    ],
+)
+def test_values_that_do_not_fit(argument, message):
+    with pytest.raises(ValueError, match=message):
+        parse(["checkpoint=a", "input=b", "output=c", argument])
+
+
+def test_paths_of_the_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checkpoint(tmp_path)
+    for number, name in enumerate(("[1].vtp", "Part #1.vtp", "a: b.vtp", "{x}=$y.vtp")):
+        sphere().save(tmp_path / name)
+        main(["checkpoint=.", f"input={name}", f"output={number} #{name}", "device=cpu"])
+        assert "pressure" in pyvista.read(tmp_path / f"{number} #{name}").point_data
+
+
+@pytest.mark.parametrize("offset", [5e6, -5e6])
+def test_coordinates_far_from_zero(offset, tmp_path):
+    model, statistics = checkpoint(tmp_path)
+    mesh = sphere()
+    near = torch.from_numpy(mesh.points.astype(np.float64))
+    statistics.means["embedding"] = torch.full((3,), offset)
+    statistics.save(tmp_path / "normalization.npz")
+    mesh.points = near.numpy() + offset
+    mesh.save(tmp_path / "body.vtp")
+    assert pyvista.read(tmp_path / "body.vtp").points.dtype == np.float64
+    for location in ("points", "cells"):
+        output = tmp_path / f"{location}.vtp"
+        ask(tmp_path, tmp_path / "body.vtp", output, location=location)
+        written = pyvista.read(output)
+        mesh.points = near.numpy()
+        x = near if location == "points" else torch.from_numpy(mesh.cell_centers().points)
+        mesh.save(tmp_path / f"near {location}.vtp")
+        weights = MeshCloud(tmp_path / f"near {location}.vtp", location).weights().float()
+        z = (x / statistics.stds["embedding"]).float()
+        with torch.no_grad():
+            out = model(torch.zeros(1, len(z), 0), z[None], weights=weights[None])[0, :, 0]
+        expected = out * statistics.stds["target"][0] + statistics.means["target"][0]
+        # Positions in float64 are right to 1e-9 here, in float32 to 0.5.
+        data = written.point_data if location == "points" else written.cell_data
+        np.testing.assert_allclose(data["pressure"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_models_made_of_cano(tmp_path):
+    model, statistics = checkpoint(tmp_path, weights=False)
+    fixed = FixedSizes(3)
+    fixed.load_state_dict(model.state_dict())
+    fixed.save(str(tmp_path / "CANO.0.3.mdlus"))
+    sphere().save(tmp_path / "body.vtp")
+    ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp")
+    expected = by_hand(model, statistics, torch.from_numpy(np.array(sphere().points)))
+    found = pyvista.read(tmp_path / "out.vtp")["pressure"]
+    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="chunk_size >= 1 or None, got 0"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "no.vtp", chunk_size=0)
 
 
 def test_the_command_line(tmp_path, capsys):
