@@ -32,8 +32,8 @@ TILED_BYTES = 2**19
 
 TILE_EXPONENTIALS = 2**19
 """Assignments, or attention, of a tile of the tiled layer: 2 MiB of float32, which stay in the
-cache. Measured on two cores at 128 features, 8 heads and 32 or 128 clusters: other sizes of tiles
-gained nothing (benchmarks/README.md)."""
+cache. Forward at 65,536 points, 128 features, 8 heads and 32 clusters on one core: 0.50, 0.44,
+0.44 and 0.47 s of processor time in tiles of 512, 1024, 2048 and 4096 points."""
 
 FEWEST_TILED_POINTS, MOST_TILED_POINTS = 256, 2048
 """Fewer points make small products, more leave the cache by their features."""

@@ -45,7 +45,7 @@ class ForwardPasses(Passes):
         sums_exp = self.consecutive_tiles(sum_exp, heads, 1)
         logsumexps = self.consecutive_tiles(logsumexp, heads, 1)
         tiles = zip(self.x, queries, sums_exp, logsumexps, self.weights, strict=False)
-        for i, (x, query, sum_exp, logsumexp, w) in enumerate(tiles):
+        for i, (x, query, sum_exp_tile, logsumexp_tile, w) in enumerate(tiles):
             ws = self.workspace(x)
             torch.addmm(q_bias, self.q_weight, x, out=query)  # (HD, n), eq. 9
             query = query.view(heads, dim, -1)
@@ -55,22 +55,22 @@ class ForwardPasses(Passes):
                 torch.bmm(query_t, self.centroids_t, out=ws.assignment_logits_by_point)
                 self.exp_(ws.assignment_logits, i)
                 # (H, 1, K) @ (H, K, n) -> (H, 1, n)
-                torch.bmm(self.cluster_ones, ws.assignment_exp, out=sum_exp)
-                if not is_safe(sum_exp):
+                torch.bmm(self.cluster_ones, ws.assignment_exp, out=sum_exp_tile)
+                if not is_safe(sum_exp_tile):
                     self.large_logits = True
-                    for earlier, its_logarithm in zip(sums_exp[:i], logsumexps[:i], strict=True):
-                        torch.log(earlier, out=its_logarithm)
+                    for earlier, its_log in zip(sums_exp[:i], logsumexps[:i], strict=True):
+                        torch.log(earlier, out=its_log)
             if self.large_logits:
                 # (H, n, D) @ (H, D, K) -> (H, n, K)
                 torch.bmm(query_t, self.centroids_t, out=ws.assignment_logits_by_point)
                 largest = ws.assignment_logits.amax(1, keepdim=True)  # (H, 1, n)
                 self.exp_(ws.assignment_logits.sub_(largest), i)
                 # (H, 1, K) @ (H, K, n) -> (H, 1, n)
-                torch.bmm(self.cluster_ones, ws.assignment_exp, out=sum_exp)
-                torch.log(sum_exp, out=logsumexp).add_(largest)
+                torch.bmm(self.cluster_ones, ws.assignment_exp, out=sum_exp_tile)
+                torch.log(sum_exp_tile, out=logsumexp_tile).add_(largest)
             # The queries are divided rather than the exponentials: there are fewer of them.
-            torch.div(query, sum_exp, out=ws.scaled_query)
-            torch.reciprocal(sum_exp, out=ws.scaled_one)
+            torch.div(query, sum_exp_tile, out=ws.scaled_query)
+            torch.reciprocal(sum_exp_tile, out=ws.scaled_one)
             if w is not None:
                 ws.scaled_query_one.mul_(w)
             # (H, D+1, n) @ (H, n, K) -> (H, D+1, K), eq. 14
