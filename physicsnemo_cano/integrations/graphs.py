@@ -6,17 +6,18 @@ Single graphs and batches of them are understood alike: ``torch_geometric.data.D
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from physicsnemo.core import Module
 
-from physicsnemo_cano.models.cano import CANO, MetaData
+from physicsnemo_cano.models.cano import CANO, MetaData, make_arguments_plain
 
 
-def nodes_per_graph(graph: Any) -> torch.Tensor:
-    r"""Count the nodes of every graph of a batch.
+def graph_of_nodes(graph: Any) -> Int[torch.Tensor, " N"]:
+    r"""Look up to which graph of a batch each node belongs.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ def nodes_per_graph(graph: Any) -> torch.Tensor:
     Returns
     -------
     torch.Tensor
-        Shape :math:`(B,)`, of integers.
+        Shape :math:`(N,)`, of integers from 0, in any order.
 
     Raises
     ------
@@ -34,18 +35,43 @@ def nodes_per_graph(graph: Any) -> torch.Tensor:
         If it is something else, or a graph with several kinds of nodes.
     """
     if _is(graph, "dgl", "DGLGraph") and len(graph.ntypes) == 1:
-        return graph.batch_num_nodes()
-    if _is(graph, "torch_geometric", "Data"):
-        if graph.get("ptr") is not None:
-            return graph.ptr.diff()
+        counts = graph.batch_num_nodes()
+    elif _is(graph, "torch_geometric", "Data"):
         if graph.get("batch") is not None:
-            return torch.bincount(graph.batch)
-        return torch.tensor([graph.num_nodes])
-    raise TypeError(
-        "Expected a torch_geometric.data.Data or Batch, or a dgl.DGLGraph, with one kind of "
-        "nodes (to have them: pip install torch_geometric, or physicsnemo-cano[dgl]); got "
-        f"{type(graph).__module__}.{type(graph).__qualname__}"
-    )
+            return graph.batch
+        ptr = graph.get("ptr")
+        counts = torch.tensor([graph.num_nodes]) if ptr is None else ptr.diff()
+    else:
+        raise TypeError(
+            "Expected a torch_geometric.data.Data or Batch, or a dgl.DGLGraph, with one kind of "
+            "nodes (to have them: pip install torch_geometric, or physicsnemo-cano[dgl]); got "
+            f"{type(graph).__module__}.{type(graph).__qualname__}"
+        )
+    return torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+
+
+def of_similar_size(counts: Sequence[int]) -> list[list[int]]:
+    r"""Group graphs so that padding each group to its largest less than doubles the nodes.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Nodes of each graph.
+
+    Returns
+    -------
+    list of list of int
+        The graphs that have nodes, each in one group, the largest first.
+    """
+    groups: list[list[int]] = []
+    for graph in sorted(range(len(counts)), key=lambda graph: -counts[graph]):
+        if not counts[graph]:
+            continue
+        if groups and 2 * counts[graph] > counts[groups[-1][0]]:
+            groups[-1].append(graph)
+        else:
+            groups.append([graph])
+    return groups
 
 
 def _is(graph: Any, library: str, name: str) -> bool:
@@ -92,7 +118,7 @@ def pad(
     values : torch.Tensor
         Shape :math:`(N, C)`, the nodes of all graphs one after the other.
     counts : torch.Tensor
-        Nodes of each graph, as :func:`nodes_per_graph` gives them; they sum to :math:`N`.
+        Nodes of each graph; they sum to :math:`N`.
 
     Returns
     -------
@@ -134,13 +160,13 @@ class GraphCANO(Module):
         data sets.
     position_dim : int, optional, default=3
         Number of coordinates.
-    **cano
-        Further arguments of :class:`~physicsnemo_cano.CANO`, for clouds.
+    n_layers, n_hidden, dropout, n_head, act, mlp_ratio, slice_num, normalize_queries, chunk_size
+        As of :class:`~physicsnemo_cano.CANO`.
 
     Forward
     -------
     node_features : torch.Tensor
-        Shape :math:`(N, D_{in})`, the nodes of all graphs of the batch one after the other.
+        Shape :math:`(N, D_{in})`, the nodes of all graphs of the batch, in the graph's order.
     edge_features : torch.Tensor
         Not used; may be ``None``.
     graph : torch_geometric.data.Data, torch_geometric.data.Batch or dgl.DGLGraph
@@ -149,7 +175,7 @@ class GraphCANO(Module):
     Outputs
     -------
     torch.Tensor
-        Shape :math:`(N, D_{out})`.
+        Shape :math:`(N, D_{out})`, in the same order.
 
     Raises
     ------
@@ -157,6 +183,8 @@ class GraphCANO(Module):
         If the graph does not hold the coordinates.
     TypeError
         If it is no graph of these libraries.
+    ValueError
+        If there are more or fewer features than the graph has nodes, or none.
     """
 
     def __init__(
@@ -166,11 +194,33 @@ class GraphCANO(Module):
         output_dim: int,
         position: str = "pos",
         position_dim: int = 3,
-        **cano,
+        n_layers: int = 8,
+        n_hidden: int = 128,
+        dropout: float = 0.0,
+        n_head: int = 8,
+        act: str = "gelu",
+        mlp_ratio: int = 2,
+        slice_num: int = 32,
+        normalize_queries: bool = True,
+        chunk_size: int | None = None,
     ) -> None:
         super().__init__(meta=MetaData(onnx=False, onnx_runtime=False))
+        make_arguments_plain(self)
         self.position = position
-        self.cano = CANO(input_dim_nodes, output_dim, position_dim, **cano)
+        self.cano = CANO(
+            input_dim_nodes,
+            output_dim,
+            position_dim,
+            n_layers=n_layers,
+            n_hidden=n_hidden,
+            dropout=dropout,
+            n_head=n_head,
+            act=act,
+            mlp_ratio=mlp_ratio,
+            slice_num=slice_num,
+            normalize_queries=normalize_queries,
+            chunk_size=chunk_size,
+        )
 
     def forward(
         self,
@@ -179,7 +229,19 @@ class GraphCANO(Module):
         graph: Any,
     ) -> Float[torch.Tensor, "N C_out"]:
         r"""Apply the model; see the class for the shapes."""
-        counts = nodes_per_graph(graph)
-        fx, mask = pad(node_features, counts)
-        embedding, _ = pad(node_data(graph, self.position).to(fx), counts)
-        return self.cano(fx, embedding, mask=mask)[mask]
+        graphs = graph_of_nodes(graph).to(node_features.device)
+        if not len(graphs) or len(graphs) != len(node_features):
+            raise ValueError(
+                f"Expected features of the graph's nodes, of which there are {len(graphs)}, got "
+                f"{tuple(node_features.shape)}"
+            )
+        position = node_data(graph, self.position).to(node_features)
+        counts = torch.bincount(graphs)
+        own_nodes = graphs.argsort(stable=True).split(counts.tolist())
+        nodes, outputs = [], []
+        for group in of_similar_size(counts.tolist()):
+            nodes.append(torch.cat([own_nodes[graph] for graph in group]))
+            fx, mask = pad(node_features[nodes[-1]], counts[group])
+            embedding, _ = pad(position[nodes[-1]], counts[group])
+            outputs.append(self.cano(fx, embedding, mask=mask)[mask])
+        return torch.cat(outputs)[torch.cat(nodes).argsort()]

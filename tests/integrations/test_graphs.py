@@ -3,12 +3,21 @@
 import inspect
 import os
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from physicsnemo.core import Module
 from torch_geometric.data import Batch, Data, HeteroData
 
-from physicsnemo_cano.integrations.graphs import GraphCANO, node_data, nodes_per_graph, pad
+from physicsnemo_cano.integrations.graphs import (
+    GraphCANO,
+    graph_of_nodes,
+    node_data,
+    of_similar_size,
+    pad,
+)
 
 os.environ.setdefault("DGLBACKEND", "pytorch")  # else it says so, and writes to the home folder
 SIZES = (5, 1, 9)
@@ -49,14 +58,54 @@ def edges(graph):
 
 
 def test_nodes_are_counted(library):
-    assert nodes_per_graph(library(SIZES)).tolist() == list(SIZES)
-    assert nodes_per_graph(library(SIZES[:1])).tolist() == [5]
+    assert graph_of_nodes(library(SIZES)).bincount().tolist() == list(SIZES)
+    assert graph_of_nodes(library(SIZES[:1])).tolist() == [0] * 5
 
 
 def test_a_batch_vector_is_enough():
     graph = pyg(SIZES)
     bare = Data(pos=graph.pos, batch=graph.batch)
-    assert nodes_per_graph(bare).tolist() == list(SIZES)
+    assert graph_of_nodes(bare).tolist() == [0] * 5 + [1] + [2] * 9
+    bare = Data(pos=graph.pos, ptr=graph.ptr)
+    assert graph_of_nodes(bare).tolist() == [0] * 5 + [1] + [2] * 9
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=40))
+def test_padding_less_than_doubles_the_nodes(counts):
+    groups = of_similar_size(counts)
+    assert sorted(graph for group in groups for graph in group) == [
+        i for i, count in enumerate(counts) if count
+    ]
+    rows = sum(len(group) * max(counts[graph] for graph in group) for group in groups)
+    assert rows < 2 * sum(counts) or not rows
+
+
+def test_one_large_graph_does_not_pad_small_ones(model):
+    sizes, rows = (2000, *[10] * 20), []
+    hook = model.cano.register_forward_pre_hook(lambda _, given: rows.append(given[0].shape))
+    graph, features = pyg(sizes), torch.rand(2200, 2, dtype=torch.float64)
+    together = model(features, None, graph)
+    hook.remove()
+    assert sum(batch * points for batch, points, _ in rows) == 2200
+    positions = graph.pos.double().split(sizes)
+    for part, alone, x in zip(features.split(sizes), together.split(sizes), positions, strict=True):
+        torch.testing.assert_close(alone, model.cano(part[None], x[None])[0], rtol=1e-6, atol=1e-6)
+
+
+def test_nodes_of_graphs_in_any_order(model):
+    graph, features = pyg((5, 1, 9, 4)), torch.rand(19, 2, dtype=torch.float64)
+    expected = model(features, None, graph)
+    order = torch.randperm(19, generator=torch.Generator().manual_seed(0))
+    mixed = Data(pos=graph.pos[order], batch=graph.batch[order])
+    found = model(features[order], None, mixed)
+    torch.testing.assert_close(found, expected[order], rtol=1e-12, atol=1e-12)
+    mixed.batch = 3 * mixed.batch + 1  # some graphs without nodes
+    assert torch.equal(model(features[order], None, mixed), found)
+
+
+def test_features_of_other_nodes_are_refused(model):
+    with pytest.raises(ValueError, match=r"nodes, of which there are 5, got \(4, 2\)"):
+        model(torch.rand(4, 2).double(), None, pyg((5,)))
 
 
 def test_padding_is_undone_with_gradients():
@@ -111,6 +160,15 @@ def test_meshgraphnets_arguments_and_call_fit():
         assert ours == theirs
 
 
+def test_its_arguments_are_named(tmp_path):
+    with pytest.raises(TypeError, match="structured_shape"):
+        GraphCANO(2, 3, 4, structured_shape=(3, 3))
+    sizes = {"n_layers": np.int64(1), "n_hidden": np.int64(8), "n_head": 2, "slice_num": 3}
+    GraphCANO(np.int64(2), 3, 4, **sizes).save(str(tmp_path / "graph.mdlus"))
+    again = Module.from_checkpoint(str(tmp_path / "graph.mdlus"))
+    assert len(again.cano.blocks) == 1
+
+
 def test_other_positions_and_their_absence(library, model):
     graph = library(SIZES, name="mesh_pos")
     features = torch.rand(15, 2, dtype=torch.float64)
@@ -128,8 +186,8 @@ def test_what_is_no_graph_is_refused(model):
     hetero = HeteroData()
     hetero["a"].x, hetero["b"].x = torch.rand(2, 1), torch.rand(3, 1)
     with pytest.raises(TypeError, match="one kind of nodes"):
-        nodes_per_graph(hetero)
+        graph_of_nodes(hetero)
     library = pytest.importorskip("dgl")
     kinds = {("a", "to", "b"): (torch.tensor([0]), torch.tensor([1]))}
     with pytest.raises(TypeError, match="one kind of nodes"):
-        nodes_per_graph(library.heterograph(kinds))
+        graph_of_nodes(library.heterograph(kinds))
