@@ -72,8 +72,10 @@ class MeshCloud:
                 f"{self.file.suffix}"
             )
         if location == "cells":
-            corners = np.diff(mesh.cast_to_unstructured_grid().offset)
-            empty = np.flatnonzero(corners == 0)
+            from vtkmodules.util.numpy_support import vtk_to_numpy
+
+            offsets = mesh.cast_to_unstructured_grid().GetCells().GetOffsetsArray()
+            empty = np.flatnonzero(np.diff(vtk_to_numpy(offsets)) == 0)
             if len(empty):
                 raise ValueError(
                     f"{self.file}: {len(empty)} cells have no points, the first at index "

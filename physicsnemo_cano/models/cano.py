@@ -211,9 +211,10 @@ class CANO(Module):
 
     Forward
     -------
-    fx : torch.Tensor
+    fx : torch.Tensor or None
         Input function of shape :math:`(B, N, C)`, or of the grid's layout
-        :math:`(B, *, C)`, or :math:`(B, 1, C)` for global inputs beside a full ``embedding``.
+        :math:`(B, *, C)`, or :math:`(B, 1, C)` for global inputs beside a full ``embedding``;
+        ``None`` where ``functional_dim`` is 0 and there is an ``embedding``.
     embedding : torch.Tensor, optional
         Embedding of the points, :math:`(B, N, C')` or of the grid's layout. The grid's shape is
         read from whichever of ``fx`` and ``embedding`` has the layout, so that a model may be
@@ -342,7 +343,7 @@ class CANO(Module):
 
     def forward(
         self,
-        fx: Float[torch.Tensor, "B *points C"],
+        fx: Float[torch.Tensor, "B *points C"] | None,
         embedding: Float[torch.Tensor, "B *points C_emb"] | None = None,
         time: Float[torch.Tensor, " B"] | None = None,
         mask: Bool[torch.Tensor, "B *points"] | None = None,
@@ -350,7 +351,11 @@ class CANO(Module):
         shards: Shards = ALL_POINTS,
     ) -> Float[torch.Tensor, "B *points C_out"]:
         r"""Predict the output function; see the class for the shapes."""
+        if fx is None and embedding is not None and not self.functional_dim:
+            fx = embedding[..., :0]
         if not torch.compiler.is_compiling():
+            inputs = {"fx": fx, "embedding": embedding, "time": time}
+            self._check_types(inputs | {"mask": mask, "weights": weights})
             if any(hasattr(t, "device_mesh") for t in (fx, embedding)):  # a ShardTensor
                 # Imported for those who shard alone: PhysicsNeMo's domain_parallel patches torch.
                 from physicsnemo_cano.parallel.shard_tensor import forward_on_shards
@@ -418,6 +423,20 @@ class CANO(Module):
                 return tuple(points.shape[1:-1])
         return tuple(self.structured_shape)
 
+    def _check_types(self, inputs) -> None:
+        for name, value in inputs.items():
+            if value is not None and not isinstance(value, torch.Tensor):
+                advice = f": pass torch.as_tensor({name})" if hasattr(value, "__array__") else ""
+                raise ValueError(
+                    f"CANO expects {name} as a tensor, got {type(value).__module__}."
+                    f"{type(value).__qualname__}{advice}"
+                )
+        if inputs["fx"] is None:
+            raise ValueError(
+                f"CANO expects fx of {self.functional_dim} channels, got None; it may be left out "
+                "where functional_dim=0 and there is an embedding"
+            )
+
     def _check(self, fx, embedding, time) -> None:
         inputs = {"fx": (fx, self.functional_dim)}
         if not self.unified_pos:
@@ -448,8 +467,6 @@ class CANO(Module):
                 raise ValueError(
                     f"CANO expects {name} of shape {layouts}, got {tuple(tensor.shape)}"
                 )
-            if tensor.dtype != dtype and not is_autocast_enabled(tensor.device):
-                raise ValueError(f"CANO expects {name} of dtype {dtype}, got {tensor.dtype}")
         if embedding is not None and embedding.shape[0] != fx.shape[0]:
             raise ValueError(
                 "CANO expects fx and embedding of one batch size, "

@@ -585,3 +585,47 @@ def test_points_at_a_time_can_be_set():
     for size in (1, 4, None):
         model.set_chunk_size(size)
         torch.testing.assert_close(model(*x), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"structured_shape": (4, 5)}, {"unified_pos": True, "structured_shape": (4, 5)}]
+)
+def test_no_input_function_is_needed_where_it_has_no_channels(options):
+    net = model(functional_dim=0, **options).eval()
+    _, x = cloud()
+    assert torch.equal(net(None, x), net(x[..., :0], x))
+    grid = x.unflatten(1, (4, 5))
+    if options:
+        assert torch.equal(net(None, grid), net(grid[..., :0], grid))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fx": None}, "fx of 2 channels, got None; .* functional_dim=0"),
+        ({"fx": np.ones((2, 20, 2))}, r"fx as a tensor, got numpy.ndarray: .*as_tensor\(fx\)"),
+        ({"embedding": np.ones((2, 20, 2))}, "embedding as a tensor, got numpy.ndarray"),
+        ({"weights": np.ones((2, 20))}, "weights as a tensor, got numpy.ndarray"),
+        ({"mask": [[True]]}, "mask as a tensor, got builtins.list$"),
+        ({"time": 0.5}, "time as a tensor, got builtins.float$"),
+        ({"time": torch.ones(2)}, "time of dtype torch.float64, got torch.float32: pass time.to"),
+        ({"time": torch.ones(2).long()}, "time of dtype torch.float64, got torch.int64"),
+        ({"fx": torch.ones(2, 20, 2)}, "fx of dtype torch.float64, got torch.float32: pass fx.to"),
+    ],
+)
+def test_inputs_of_other_types(change, message):
+    fx, embedding = cloud()
+    given = {"fx": fx, "embedding": embedding, "time": torch.ones(2).double()} | change
+    with pytest.raises(ValueError, match=message):
+        model(time_input=True)(**given)
+
+
+@pytest.mark.parametrize("name", ["fx", "embedding", "time"])
+def test_autocast_does_not_cast_float64(name):
+    net = CANO(2, 3, 2, **SMALL, time_input=True).eval()
+    given = {"fx": torch.rand(1, 9, 2), "embedding": torch.rand(1, 9, 2), "time": torch.ones(1)}
+    with torch.autocast("cpu", torch.bfloat16):
+        assert net(**given).isfinite().all()
+        given[name] = given[name].double()
+        with pytest.raises(ValueError, match=f"{name} of dtype torch.float32, got torch.float64"):
+            net(**given)
