@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The plasticity benchmark's figures: the deformed block in the course of the pressing."""
 
 from pathlib import Path

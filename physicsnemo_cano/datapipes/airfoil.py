@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Transonic flow round aerofoils: mesh points to Mach number (Geo-FNO's NACA set)."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Generating data sets with a solver: seeded, parallel, resumable, with a progress bar.
 
 What a generator's command line shares with the others. It knows nothing of what it generates.

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The base of all readers: a reader is its files, their shapes and one ``load``."""
 
 from __future__ import annotations

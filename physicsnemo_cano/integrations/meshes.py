@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Mesh files as clouds of points with weights, and fields written back to them, by pyvista."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Fields in the plane, on structured meshes and on clouds."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""The whole layer, from features to features, a tile of points at a time in both directions.
 
 What costs time on a CPU is memory: large fresh tensors above all, then everything that leaves the

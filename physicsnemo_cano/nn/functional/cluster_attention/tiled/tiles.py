@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""The passes of the tiled layer over the points of one sample, forward and backward.
 
 Features of a tile have the points last, (HD, n), so that heads lie one after the other without a
