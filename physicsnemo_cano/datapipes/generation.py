@@ -89,7 +89,20 @@ def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=
 
 
 def sample_rng(seed, k):
-    """The random stream of sample ``k``: ``SeedSequence(seed).spawn(k + 1)[k]``."""
+    """The random stream of sample ``k``: ``SeedSequence(seed).spawn(k + 1)[k]``.
+
+    Parameters
+    ----------
+    seed : int
+        Of the data set.
+    k : int
+        Number of the sample.
+
+    Returns
+    -------
+    numpy.random.Generator
+        The same for the same two numbers.
+    """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
 
 
@@ -123,7 +136,13 @@ def save_new(path, write):
 
 
 def remove_parts(directory):
-    """Remove the batches' files once the data set is saved."""
+    """Remove the batches' files once the data set is saved.
+
+    Parameters
+    ----------
+    directory : path_like
+        Folder of the run.
+    """
     shutil.rmtree(Path(directory) / "parts")
 
 
@@ -155,6 +174,15 @@ def refuse_finished(parser, outputs, directory):
     """End a command line with an error if one of its outputs is there already.
 
     Beside parts it is a whole file of this run, stopped while it saved its data.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Of the command line.
+    outputs : sequence of Path
+        Files that the run will write.
+    directory : Path
+        Folder of the run.
     """
     for output in outputs:
         if output.exists() and not (directory / "parts").exists():

@@ -167,6 +167,18 @@ class MeshCloud:
     def check_output(self, file: str | Path, names: Sequence[str]) -> Path:
         r"""Check that fields can be written to a file, and that nothing is lost thereby.
 
+        Parameters
+        ----------
+        file : str or Path
+            Where to.
+        names : sequence of str
+            Of the new fields.
+
+        Returns
+        -------
+        Path
+            The file.
+
         Raises
         ------
         FileExistsError
@@ -191,7 +203,15 @@ class MeshCloud:
         return file
 
     def write(self, file: str | Path, fields: Mapping[str, Float[torch.Tensor, " N"]]) -> None:
-        """Write the mesh, all that it held, and new fields; see :meth:`check_output`."""
+        r"""Write the mesh, all that it held, and new fields; see :meth:`check_output`.
+
+        Parameters
+        ----------
+        file : str or Path
+            Where to.
+        fields : mapping of str to torch.Tensor
+            By name, each of shape :math:`(N,)`.
+        """
         file = self.check_output(file, list(fields))
         for name, values in fields.items():
             self.data[name] = values.numpy()

@@ -44,6 +44,11 @@ def draw_clusters(
     -------
     matplotlib.figure.Figure
         Heads side by side, at most four a row.
+
+    Raises
+    ------
+    ValueError
+        If points and assignments differ in number.
     """
     from matplotlib import colormaps
 
