@@ -45,7 +45,7 @@ def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=
     solve_batch : callable
         ``solve_batch(rngs)`` takes a list of `numpy.random.Generator`, one a sample, and returns
         a dictionary of arrays with the samples along the first axis. With several workers it must
-        be picklable: a function of a module, or a `functools.partial` of one.
+        be picklable: a function of a module, or a ``functools.partial`` of one.
     n : int
         Number of samples.
     directory : path_like
@@ -55,7 +55,7 @@ def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=
     seed : int
         Seed of the data set.
     batch_size : int
-        Samples a call of `solve_batch`.
+        Samples a call of ``solve_batch``.
     workers : int
         Processes; with one, the calls run in this process.
 
@@ -197,7 +197,7 @@ def save_set(directory, writers, provenance):
     directory : Path
         Folder of the run.
     writers : dict
-        By the name of a file what writes it, see `save_new`.
+        By the name of a file what writes it, see :func:`save_new`.
     provenance : dict
         Of JSON types; goes to ``provenance.json``, which marks the folder as generated.
     """
@@ -227,7 +227,7 @@ def made_by(main, arguments, cache, version):
     Returns
     -------
     Path
-        The folder of the data set, see `made_data`.
+        The folder of the data set, see :func:`made_data`.
     """
 
     def make(directory):
