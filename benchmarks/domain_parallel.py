@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Traffic and memory of a process that holds a share of one sample's points.
 
     MALLOC_MMAP_THRESHOLD_=65536 \

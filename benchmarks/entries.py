@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""What is timed: CANO's layer, its specification, PhysicsNeMo's layers, and the floor."""
 
 from __future__ import annotations

@@ -88,10 +88,10 @@ class Transolver(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         r"""Of (B, N, C)."""
         points, features = (_heads(layer(x)) for layer in (self.to_x, self.to_features))
-        weights = (self.to_slices(points) / self.temperature).softmax(-1)  # (B, H, N, S)
-        tokens = weights.mT @ features / (weights.sum(-2).unsqueeze(-1) + 1e-5)  # (B, H, S, D)
+        slices = (self.to_slices(points) / self.temperature).softmax(-1)  # (B, H, N, S)
+        tokens = slices.mT @ features / (slices.sum(-2).unsqueeze(-1) + 1e-5)  # (B, H, S, D)
         tokens = F.scaled_dot_product_attention(*self.to_qkv(tokens).chunk(3, -1))
-        return self.to_out((weights @ tokens).transpose(1, 2).flatten(2))
+        return self.to_out((slices @ tokens).transpose(1, 2).flatten(2))
 
 
 class Flare(nn.Module):

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""What bfloat16 autocast changes, by relative L2 differences from float32.
 
 Without arguments: output and gradient of untrained models, mean over three seeds; the gradient

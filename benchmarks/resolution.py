@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Train on a coarse Darcy grid, test on finer ones without retraining.
 
 ``python benchmarks/resolution.py solved`` solves a Darcy set on 85×85 nodes, trains on every 4th

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Time and weigh CANO against PhysicsNeMo's Transolver and FLARE, on the CPU.
 
     python benchmarks/run.py layer                  # the attention layers, N = 4 k to 1 M

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Gather the ``metrics.json`` of several runs into one table.
 
 ``python benchmarks/scores.py outputs/airfoil --csv examples/airfoil/scores.csv`` writes a line

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Print one table over all benchmarks from their ``scores.csv``.
 
 ``python benchmarks/summary.py examples/*/scores.csv`` gives, for each benchmark, the mean test

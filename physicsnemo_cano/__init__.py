@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The Cluster Attention Neural Operator (CANO, arXiv 2609.39914) for NVIDIA PhysicsNeMo."""
 
 from importlib import import_module

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Predict fields on a mesh file with a trained model.
 
 ``python -m physicsnemo_cano.predict checkpoint=outputs/…/checkpoints/last input=body.vtp

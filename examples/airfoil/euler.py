@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Steady two-dimensional Euler flow on C-meshes: finite volumes in NVIDIA Warp, batched.
 
 Space: cell-centred, MUSCL (κ = 1/3, van Albada's limiter, primitive variables) with the HLLC flux

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""The Warp kernels of the Euler solver, see `examples.airfoil.euler` for what they add up to.
 
 Cell arrays are (B, ni + 4, nj + 4) with two ghost cells on every side, or (B, ni, nj) without.

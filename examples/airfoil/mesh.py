@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""The airfoil benchmark's geometry: a deformed NACA 0012 and the C-mesh around it.
 
 The section lies on the chord from (0, 0) to (1, 0). Lengths are in chords.

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Generate the Darcy benchmark's data with the reference solver.
 
 The files are those of FNO's authors (Li et al., 2021): ``piececonst_r421_N1024_smooth1.mat`` for

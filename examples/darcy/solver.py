@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Darcy flow on the unit square: :math:`-\nabla \cdot (a \nabla u) = f`, u = 0 on the boundary.
 
 Finite volumes around the nodes of a regular grid, of second order. The conductance of a face is

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""The unit cell [0, 1]² with a random void at its centre, and its mesh.
 
 The void's radius is :math:`r = 0.2 + 0.2 / (1 + e^{\tilde r})` at every angle, where

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The elasticity benchmark's figures: stress in the cell and along the void's edge."""
 
 from pathlib import Path

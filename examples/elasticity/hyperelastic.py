@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Static hyperelasticity of a thin rubber sheet: finite elements with scikit-fem.
 
 The sheet is thin, so it is in plane stress, and incompressible, so its stretch through the

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The Navier-Stokes benchmark's figures: vorticity, frame by frame."""
 
 from pathlib import Path

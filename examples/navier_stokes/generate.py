@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Generate the Navier-Stokes benchmark's data with the reference solver.
 
 The file is that which FNO (Li et al., 2021) publishes, ``NavierStokes_V1e-5_N<n>_T20.mat``, of

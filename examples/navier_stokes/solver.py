@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Two-dimensional incompressible flow on the unit torus, in vorticity form, pseudo-spectral.
 
 .. math::

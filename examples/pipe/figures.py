@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The pipe benchmark's figures: velocity in the bent pipe and over some of its sections."""
 
 from pathlib import Path

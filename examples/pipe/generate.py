@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Generate the pipe benchmark's data with the reference solver.
 
 The files are those that Geo-FNO (Li et al., 2023) publishes: ``Pipe_X.npy`` and ``Pipe_Y.npy``

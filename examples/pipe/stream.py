@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Steady incompressible flow through bent channels: a stream function, with scikit-fem.
 
 With :math:`\mathbf{u} = (\partial_y ψ, -\partial_x ψ)` mass is conserved at every point, not only

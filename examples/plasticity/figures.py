@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The plasticity benchmark's figures: the deformed block in the course of the pressing."""
 
 from pathlib import Path
@@ -63,5 +66,5 @@ def deformed_block(results: Results, index: int) -> Figure:
     reach = np.concatenate([truth, prediction])[..., :2].reshape(-1, 2)
     low, high = reach.min(0), reach.max(0)
     panel.set_xlim(low[0] - 1, high[0] + 1)
-    panel.set_ylim(low[1] - 1, high[1] + 5)  # with room for the text
+    panel.set_ylim(low[1] - 1, high[1] + 5)  # with space for the text
     return drawing

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Generate the plasticity benchmark's data with the reference solver.
 
 The file is that which Geo-FNO (Li et al., 2023) publishes, ``plas_N<n>_T20.mat``, of MATLAB's

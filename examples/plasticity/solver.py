@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""A metal block pressed by a rigid die: finite strain, von Mises plasticity, plane strain.
 
 Every step minimises an incremental potential over the positions :math:`x` of the nodes (Ortiz and

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Readers of the published files and of those our reference solvers write."""
 
 from physicsnemo_cano.datapipes.airfoil import Airfoil

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Transonic flow round aerofoils: mesh points to Mach number (Geo-FNO's NACA set)."""
 
 from __future__ import annotations
@@ -44,8 +47,25 @@ class MeshReader(FieldReader):
         self.coordinates_as_input = coordinates_as_input
         super().__init__(root, split, n_train, n_test, weights)
 
-    def map_folder(self, files: Sequence[str], grid: tuple[int, int], channels: int | str):
-        """Map coordinates and fields: two files (n, *grid) and one (n, channels, *grid)."""
+    def map_folder(
+        self, files: Sequence[str], grid: tuple[int, int], channels: int | str
+    ) -> np.ndarray:
+        r"""Map the coordinates, which are kept, and the fields.
+
+        Parameters
+        ----------
+        files : sequence of str
+            Two of coordinates :math:`(n, n_i, n_j)`, and one of fields :math:`(n, C, n_i, n_j)`.
+        grid : tuple of int
+            :math:`(n_i, n_j)` of the published files; generated ones may have any.
+        channels : int or str
+            :math:`C`, or a letter for any.
+
+        Returns
+        -------
+        numpy.ndarray
+            The fields.
+        """
         self.source = source_of(self.path)
         published = self.source == "published"
         axes = grid if published else ("i", "j")
@@ -56,7 +76,13 @@ class MeshReader(FieldReader):
         return fields
 
     def parts(self) -> tuple[range, range]:
-        """Indices for training and for testing, once the arrays are there."""
+        """Split what has been mapped or opened.
+
+        Returns
+        -------
+        pair of range
+            Indices for training and for testing.
+        """
         self.spatial_shape = tuple(self._x.shape[1:])
         return parts_of(min(len(self._x), 1200))
 

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Darcy flow: permeability to pressure (FNO's set, and neuraloperator's small one)."""
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def locate(root: str | Path | None, what: str, hint: str, pattern: str = "") -> 
 
 
 def check_shapes(found: Mapping[str, Any], expected: Shapes, where: Path, hint: str = "") -> None:
-    """Raise a ``ValueError`` unless named arrays have the expected shapes.
+    """Check that named arrays have the expected shapes.
 
     Parameters
     ----------
@@ -66,6 +66,11 @@ def check_shapes(found: Mapping[str, Any], expected: Shapes, where: Path, hint: 
         What holds the arrays, for the message.
     hint : str, optional
         What is expected and how to get it, for the message.
+
+    Raises
+    ------
+    ValueError
+        If one is missing or has another shape.
     """
     letters: dict[str, int] = {}
 
@@ -86,7 +91,22 @@ def check_shapes(found: Mapping[str, Any], expected: Shapes, where: Path, hint: 
 
 
 def check_samples(n: int, least: int, where: Path, hint: str) -> None:
-    """Raise a ``ValueError`` if there are too few samples."""
+    """Check that there are enough samples.
+
+    Parameters
+    ----------
+    n, least : int
+        Samples there are, and those needed.
+    where : Path
+        What holds them, for the message.
+    hint : str
+        What is expected and how to get it, for the message.
+
+    Raises
+    ------
+    ValueError
+        If there are too few.
+    """
     if n < least:
         raise ValueError(f"{where} holds {n} samples, expected at least {least}. {hint}")
 
@@ -173,7 +193,22 @@ def open_hdf5(file: Path, expected: Shapes, hint: str) -> h5py.File:
 
 
 def check_real(dtype: np.dtype, where: object, hint: str = "") -> None:
-    """Raise a ``ValueError`` unless a dtype is one of real floating numbers."""
+    """Check that a dtype is one of real floating numbers.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of an array.
+    where : object
+        What holds the array, for the message.
+    hint : str, optional
+        What is expected and how to get it, for the message.
+
+    Raises
+    ------
+    ValueError
+        If it is another.
+    """
     if not np.issubdtype(dtype, np.floating):
         kind = "complex numbers" if {"real", "imag"} <= set(dtype.names or ()) else str(dtype)
         raise ValueError(f"{where} holds {kind}, expected float32 or float64. {hint}".rstrip())

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Generating data sets with a solver: seeded, parallel, resumable, with a progress bar.
 
 What a generator's command line shares with the others. It knows nothing of what it generates.
@@ -42,7 +45,7 @@ def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=
     solve_batch : callable
         ``solve_batch(rngs)`` takes a list of `numpy.random.Generator`, one a sample, and returns
         a dictionary of arrays with the samples along the first axis. With several workers it must
-        be picklable: a function of a module, or a `functools.partial` of one.
+        be picklable: a function of a module, or a ``functools.partial`` of one.
     n : int
         Number of samples.
     directory : path_like
@@ -52,7 +55,7 @@ def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=
     seed : int
         Seed of the data set.
     batch_size : int
-        Samples a call of `solve_batch`.
+        Samples a call of ``solve_batch``.
     workers : int
         Processes; with one, the calls run in this process.
 
@@ -86,7 +89,20 @@ def generate(solve_batch, n, directory, settings, seed=0, batch_size=1, workers=
 
 
 def sample_rng(seed, k):
-    """The random stream of sample ``k``: ``SeedSequence(seed).spawn(k + 1)[k]``."""
+    """The random stream of sample ``k``: ``SeedSequence(seed).spawn(k + 1)[k]``.
+
+    Parameters
+    ----------
+    seed : int
+        Of the data set.
+    k : int
+        Number of the sample.
+
+    Returns
+    -------
+    numpy.random.Generator
+        The same for the same two numbers.
+    """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
 
 
@@ -120,7 +136,13 @@ def save_new(path, write):
 
 
 def remove_parts(directory):
-    """Remove the batches' files once the data set is saved."""
+    """Remove the batches' files once the data set is saved.
+
+    Parameters
+    ----------
+    directory : path_like
+        Folder of the run.
+    """
     shutil.rmtree(Path(directory) / "parts")
 
 
@@ -152,6 +174,15 @@ def refuse_finished(parser, outputs, directory):
     """End a command line with an error if one of its outputs is there already.
 
     Beside parts it is a whole file of this run, stopped while it saved its data.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Of the command line.
+    outputs : sequence of Path
+        Files that the run will write.
+    directory : Path
+        Folder of the run.
     """
     for output in outputs:
         if output.exists() and not (directory / "parts").exists():
@@ -166,7 +197,7 @@ def save_set(directory, writers, provenance):
     directory : Path
         Folder of the run.
     writers : dict
-        By the name of a file what writes it, see `save_new`.
+        By the name of a file what writes it, see :func:`save_new`.
     provenance : dict
         Of JSON types; goes to ``provenance.json``, which marks the folder as generated.
     """
@@ -196,7 +227,7 @@ def made_by(main, arguments, cache, version):
     Returns
     -------
     Path
-        The folder of the data set, see `made_data`.
+        The folder of the data set, see :func:`made_data`.
     """
 
     def make(directory):

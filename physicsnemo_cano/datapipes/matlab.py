@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Arrays from MATLAB files of either kind.
 
 Files up to version 7 have a format of their own, which SciPy reads. Version 7.3 is HDF5, which

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Vorticity of two-dimensional turbulence: ten frames to the next ten (FNO's set)."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Flow through bent pipes: mesh points to horizontal velocity (Geo-FNO's set)."""
 
 from __future__ import annotations

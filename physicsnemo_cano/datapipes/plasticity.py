@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """A block pressed by a die: the die's shape and a time to the deformed block (Geo-FNO's set)."""
 
 from __future__ import annotations

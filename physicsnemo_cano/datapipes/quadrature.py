@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Quadrature weights of a mesh's nodes: the one place where they are computed.
 
 With them a sum over nodes is the integral of the nodes' finite-element interpolant, so a model

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The base of all readers: a reader is its files, their shapes and one ``load``."""
 
 from __future__ import annotations
@@ -121,7 +124,18 @@ class FieldReader(Reader):
         raise NotImplementedError(f"{type(self).__name__} needs a method open")
 
     def load(self, index: int) -> Mapping[str, np.ndarray | torch.Tensor]:
-        """Read a sample, by its index in the files."""
+        """Read a sample.
+
+        Parameters
+        ----------
+        index : int
+            In the files, one of those that :meth:`open` has returned.
+
+        Returns
+        -------
+        mapping of str to array
+            In physical units, with the keys that the class lists; ``fx`` may be left out.
+        """
         raise NotImplementedError(f"{type(self).__name__} needs a method load")
 
     def choose(self, parts: tuple[Sequence[int], Sequence[int]]) -> Sequence[int]:
@@ -129,6 +143,21 @@ class FieldReader(Reader):
 
         The first ``n_train`` (``n_test``) are taken, so the test samples stay the same however
         few are trained on, and errors remain comparable.
+
+        Parameters
+        ----------
+        parts : pair of sequences of int
+            Indices for training and those for testing.
+
+        Returns
+        -------
+        sequence of int
+            Indices of this reader's samples.
+
+        Raises
+        ------
+        ValueError
+            If more are wanted than there are, or none.
         """
         indices = parts[self.split == "test"]
         if self._wanted is not None and not 1 <= self._wanted <= len(indices):
@@ -147,6 +176,11 @@ class FieldReader(Reader):
         -------
         FieldReader
             Of the same files, with the samples that this one no longer has.
+
+        Raises
+        ------
+        ValueError
+            If there is one sample alone.
         """
         n = len(self)
         if n < 2:
@@ -227,16 +261,48 @@ def _tensor(key: str, value: np.ndarray | torch.Tensor, where: str) -> torch.Ten
 
 
 def first_80_percent(n: int) -> tuple[range, range]:
-    """Indices for training and for testing of a set of any size."""
+    """Indices of a set of any size.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+
+    Returns
+    -------
+    pair of range
+        Those for training and those for testing.
+    """
     n_first = round(0.8 * n)
     return range(n_first), range(n_first, n)
 
 
 def parts_of(n: int) -> tuple[range, range]:
-    """Indices for training and for testing: of 1200 samples 1000 and 200, else 80 % and 20 %."""
+    """Indices of a set as the published ones are split: of 1200 samples 1000 and 200, else 80 %.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+
+    Returns
+    -------
+    pair of range
+        Those for training and those for testing.
+    """
     return (range(1000), range(1000, 1200)) if n == 1200 else first_80_percent(n)
 
 
 def source_of(folder: Path) -> Literal["published", "generated"]:
-    """Whether a folder's files are published ones, or ``generate.py`` has left its mark there."""
+    """Whether a folder's files are published ones, or ``generate.py`` has left its mark there.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the files.
+
+    Returns
+    -------
+    {"published", "generated"}
+    """
     return "generated" if any((folder / name).exists() for name in _MARKS) else "published"

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Graphs of torch_geometric and of DGL as padded clouds of points, and back.
 
 Single graphs and batches of them are understood alike: ``torch_geometric.data.Data`` and

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 r"""Mesh files as clouds of points with weights, and fields written back to them, by pyvista."""
 
 from __future__ import annotations
@@ -207,6 +210,18 @@ class MeshCloud:
     def check_output(self, file: str | Path, names: Sequence[str]) -> Path:
         r"""Check that fields can be written to a file, and that nothing is lost thereby.
 
+        Parameters
+        ----------
+        file : str or Path
+            Where to.
+        names : sequence of str
+            Of the new fields.
+
+        Returns
+        -------
+        Path
+            The file.
+
         Raises
         ------
         FileExistsError
@@ -232,6 +247,13 @@ class MeshCloud:
 
     def write(self, file: str | Path, fields: Mapping[str, Float[torch.Tensor, " N"]]) -> None:
         r"""Write the mesh, all that it held, and new fields; see :meth:`check_output`.
+
+        Parameters
+        ----------
+        file : str or Path
+            Where to.
+        fields : mapping of str to torch.Tensor
+            By name, each of shape :math:`(N,)`.
 
         Raises
         ------

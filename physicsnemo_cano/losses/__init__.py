@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Losses: pure functions of tensors, one value a sample, and their names."""
 
 from physicsnemo_cano.losses.gradient import gradient_error

@@ -15,7 +15,25 @@ def mse(
     target: Float[torch.Tensor, "B N C"],
     mask: Bool[torch.Tensor, "B N"] | None = None,
 ) -> Float[torch.Tensor, " B"]:
-    """Mean squared error of each sample; see :func:`relative_l2` for the arguments."""
+    r"""Mean squared error of each sample, over its real points and all channels.
+
+    Parameters
+    ----------
+    prediction, target : torch.Tensor
+        Fields of shape :math:`(B, N, C)`, in one unit.
+    mask : torch.Tensor, optional
+        Of shape :math:`(B, N)`, true on the real points of padded clouds.
+
+    Returns
+    -------
+    torch.Tensor
+        Of shape :math:`(B,)`, in the unit squared.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit one another.
+    """
     return _mean(_difference(prediction, target, mask).square(), mask)
 
 
@@ -24,7 +42,25 @@ def mae(
     target: Float[torch.Tensor, "B N C"],
     mask: Bool[torch.Tensor, "B N"] | None = None,
 ) -> Float[torch.Tensor, " B"]:
-    """Mean absolute error of each sample; see :func:`relative_l2` for the arguments."""
+    r"""Mean absolute error of each sample, over its real points and all channels.
+
+    Parameters
+    ----------
+    prediction, target : torch.Tensor
+        Fields of shape :math:`(B, N, C)`, in one unit.
+    mask : torch.Tensor, optional
+        Of shape :math:`(B, N)`, true on the real points of padded clouds.
+
+    Returns
+    -------
+    torch.Tensor
+        Of shape :math:`(B,)`, in the fields' unit.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit one another.
+    """
     return _mean(_difference(prediction, target, mask).abs(), mask)
 
 
@@ -33,7 +69,25 @@ def max_error(
     target: Float[torch.Tensor, "B N C"],
     mask: Bool[torch.Tensor, "B N"] | None = None,
 ) -> Float[torch.Tensor, " B"]:
-    """Largest absolute error of each sample; see :func:`relative_l2` for the arguments."""
+    r"""Largest absolute error of each sample, over its real points and all channels.
+
+    Parameters
+    ----------
+    prediction, target : torch.Tensor
+        Fields of shape :math:`(B, N, C)`, in one unit.
+    mask : torch.Tensor, optional
+        Of shape :math:`(B, N)`, true on the real points of padded clouds.
+
+    Returns
+    -------
+    torch.Tensor
+        Of shape :math:`(B,)`, in the fields' unit.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit one another.
+    """
     return _difference(prediction, target, mask).abs().amax(dim=(1, 2))
 
 

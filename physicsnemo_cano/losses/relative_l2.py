@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The relative L2 error, loss and measure of every benchmark."""
 
 from __future__ import annotations
@@ -55,7 +58,25 @@ def on_real_points(
     target: Float[torch.Tensor, "B N C"],
     mask: Bool[torch.Tensor, "B N"] | None,
 ) -> tuple[Float[torch.Tensor, "B N C"], Float[torch.Tensor, "B N C"]]:
-    """Prediction and target, zero where there is padding; their shapes are checked."""
+    r"""Prediction and target, zero where there is padding; their shapes are checked.
+
+    Parameters
+    ----------
+    prediction, target : torch.Tensor
+        Fields of shape :math:`(B, N, C)`.
+    mask : torch.Tensor or None
+        Of shape :math:`(B, N)`, true on the real points.
+
+    Returns
+    -------
+    prediction, target : torch.Tensor
+        Of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit one another.
+    """
     if prediction.shape != target.shape or target.ndim != 3:
         raise ValueError(
             "prediction and target must share one shape (B, N, C), "

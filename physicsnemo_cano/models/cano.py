@@ -447,20 +447,6 @@ class CANO(Module):
             inputs["embedding"] = (embedding, self.embedding_dim)
         axes = () if self.structured_shape is None else (len(self.structured_shape) + 2,)
         dtype = self.decoder[0].weight.dtype
-        if fx is None:
-            without = "; without an input function pass embedding[..., :0]"
-            raise ValueError(
-                f"CANO expects fx with {self.functional_dim} channels, got None"
-                + (without if self.functional_dim == 0 and not self.unified_pos else "")
-            )
-        given = {"fx": fx, "embedding": embedding, "time": time}
-        for name, tensor in given.items():
-            if tensor is not None and not isinstance(tensor, torch.Tensor):
-                raise TypeError(
-                    f"CANO expects {name} as a torch.Tensor, got "
-                    f"{type(tensor).__module__}.{type(tensor).__qualname__}; convert it with "
-                    f"torch.as_tensor({name}, dtype={dtype})"
-                )
         for name, (tensor, channels) in inputs.items():
             if tensor.ndim not in (3, *axes) or tensor.shape[-1] != channels:
                 layouts = f"(B, N, {channels})" + (f" or (B, *grid, {channels})" if axes else "")
@@ -499,10 +485,16 @@ class CANO(Module):
             raise ValueError(
                 f"CANO expects time of shape (B,) = ({fx.shape[0]},), got {tuple(time.shape)}"
             )
-        if time is not None and time.is_floating_point() and time.dtype != dtype:
-            raise ValueError(
-                f"CANO expects time of dtype {dtype}, got {time.dtype}; pass time.to({dtype})"
-            )
+        typed = {name: tensor for name, (tensor, _) in inputs.items()}
+        typed |= {} if time is None else {"time": time}
+        for name, tensor in typed.items():
+            # Autocast casts what is less than float64.
+            casts = is_autocast_enabled(tensor.device) and tensor.dtype != torch.float64
+            if tensor.dtype != dtype and not casts:
+                raise ValueError(
+                    f"CANO expects {name} of dtype {dtype}, got {tensor.dtype}: pass "
+                    f"{name}.to({dtype}), or convert the model"
+                )
 
 
 def grid_points(shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Checkpoints that are complete at every moment, whenever the process is killed.
 
 ``checkpoints/last`` and, where a validation set chooses it, ``checkpoints/best`` are folders with

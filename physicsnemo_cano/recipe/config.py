@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The recipe's configuration: what can be set, to what, and what is meant.
 
 Importing this module registers with Hydra's ConfigStore the configuration ``recipe``, to begin a

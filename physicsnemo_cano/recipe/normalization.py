@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """What the recipe learns from the training set before it trains: scales and the mean field."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Figures of fields, errors, trainings and clusters, from arrays alone.
 
 Needs matplotlib, which comes with the ``examples`` extra. No function touches pyplot's global

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Where the clusters of an attention layer are."""
 
 from __future__ import annotations
@@ -41,6 +44,11 @@ def draw_clusters(
     -------
     matplotlib.figure.Figure
         Heads side by side, at most four a row.
+
+    Raises
+    ------
+    ValueError
+        If points and assignments differ in number.
     """
     from matplotlib import colormaps
 

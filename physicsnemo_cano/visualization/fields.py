@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Fields in the plane, on structured meshes and on clouds."""
 
 from __future__ import annotations
@@ -22,7 +25,18 @@ class Window(NamedTuple):
     y: tuple[float, float]
 
     def holds(self, points: np.ndarray) -> np.ndarray:
-        """Which points (…, 2) lie inside."""
+        """Which points lie inside.
+
+        Parameters
+        ----------
+        points : numpy.ndarray
+            Coordinates, (…, 2).
+
+        Returns
+        -------
+        numpy.ndarray
+            Boolean, (…).
+        """
         x, y = points[..., 0], points[..., 1]
         return (self.x[0] <= x) & (x <= self.x[1]) & (self.y[0] <= y) & (y <= self.y[1])
 
@@ -81,6 +95,18 @@ def symmetric_limits(values: np.ndarray, visible: np.ndarray | None = None) -> t
     """Limits for a difference: as far below zero as above, 99.5 % of what is visible within.
 
     The rest, a few points beside a shock, would fade all else.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        The difference, of any shape.
+    visible : numpy.ndarray, optional
+        Which of them are shown, boolean, of the same shape; all by default.
+
+    Returns
+    -------
+    tuple of float
+        The lower and the upper limit.
     """
     shown = np.abs(values if visible is None else values[visible])
     reach = float(np.quantile(shown, 0.995)) or 1.0

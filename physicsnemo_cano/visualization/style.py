@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """One look for all figures."""
 
 from __future__ import annotations
@@ -51,13 +54,34 @@ def figure(
 
 
 def save(drawing: Figure, file: Path) -> Path:
-    """Write a figure as PNG, 200 dots an inch."""
+    """Write a figure as PNG, 200 dots an inch.
+
+    Parameters
+    ----------
+    drawing : matplotlib.figure.Figure
+        The figure.
+    file : Path
+        Where to.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
     drawing.savefig(file, dpi=200, facecolor="white")
     return file
 
 
 def plain(axes: Axes, grid: bool = True) -> None:
-    """Take away the frame's upper and right lines; add a light grid."""
+    """Take away the frame's upper and right lines; add a light grid.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        What to change.
+    grid : bool
+        Whether to add the grid.
+    """
     axes.spines[["top", "right"]].set_visible(False)
     if grid:
         axes.grid(color="#e5e7eb", linewidth=0.6)
@@ -65,13 +89,27 @@ def plain(axes: Axes, grid: bool = True) -> None:
 
 
 def label(axes: Axes, names: Sequence[object]) -> None:
-    """Name the two axes."""
+    """Name the two axes.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        What to change.
+    names : sequence
+        Of the horizontal and the vertical axis.
+    """
     axes.set_xlabel(str(names[0]))
     axes.set_ylabel(str(names[1]))
 
 
 def plain_numbers(axis: Axis) -> None:
-    """Write 0.02 on a logarithmic axis, not a power of ten, and only where there is room."""
+    """Write 0.02 on a logarithmic axis, not a power of ten, and no more numbers than fit.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+        What to change.
+    """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 import os
 from pathlib import Path
 
@@ -32,7 +35,7 @@ def write_generated(folder, n_train=6, n_test=4, s=9, write=write_matlab, dtype=
 
 
 def write_published(path, n=1024, s=421):
-    """A file of full size that takes no room: what is not written is zero."""
+    """A file of full size that takes no space on disk: what is not written is zero."""
     coeff, sol = fields(1, s).values()
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, sample in (("coeff", coeff), ("sol", sol)):

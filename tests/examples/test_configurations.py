@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Every benchmark's paper scale is the paper's (Table 1), and its command makes what it needs."""
 
 import pytest

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Started under torchrun by test_domain_parallel: every case on this rank's shard and alone.
 
 Writes what it finds, case by case, to the JSON file ``<folder>/<rank>.json``.

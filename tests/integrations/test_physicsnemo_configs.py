@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """The configurations for PhysicsNeMo's examples: what their scripts build, call and save."""
 
 import inspect

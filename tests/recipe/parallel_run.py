@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
 """Started by `train_elsewhere`, alone and under torchrun: train, and keep every gradient."""
 
 import sys
