@@ -449,17 +449,11 @@ def fusions(points: int) -> list[Fusion]:
             ],
         ),
         Fusion(
-            "heads copied one after the other before the passes, or read in place",
-            [Cost("clone", 6 * s.field)],
-            [],
-        ),
-        Fusion(
-            "gradients of q, k, v: added, stacked and copied, or written into one tensor",
+            "gradients of q, k, v: added and stacked, or written into one tensor",
             [
                 aggregate_backward,
                 Cost("add both of q", 3 * s.field),
                 Cost("stack", 6 * s.field),
-                Cost("clone", 6 * s.field),
             ],
             joined(aggregate_backward, saved=-s.field),  # reads the gradient that it adds to
         ),
