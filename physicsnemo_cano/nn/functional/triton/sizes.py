@@ -51,7 +51,8 @@ def supports(query: Tensor, centroids: Tensor) -> str | None:
         return f"the kernels run on cuda tensors, not on {device}"
     if query.dtype not in MAX_DIM:
         return f"the kernels take bfloat16, float16 and float32, not {query.dtype}"
-    if not MIN_DIM <= dim <= (most := MAX_DIM[query.dtype]):
+    most = MAX_DIM[query.dtype]
+    if not MIN_DIM <= dim <= most:
         return f"the kernels take {MIN_DIM} to {most} channels a head of {query.dtype}, not {dim}"
     if not 1 <= clusters <= MAX_CLUSTERS:
         return f"the kernels take 1 to {MAX_CLUSTERS} clusters, not {clusters}"
@@ -89,7 +90,7 @@ _TILES = {
 }
 # Where a kernel would spill registers with those: kernel, width, tiles of float32.
 _EXCEPTIONS = {
-    ("assignment_backward", 16, False): (64, 64),
+    ("assignment_backward", 16, False): (32, 64),
     ("attend_backward_points", 16, False): (64, 64),
     ("assignment_backward", 32, False): (64, 64),
     ("assignment_backward_points", 32, False): (64, 64),
