@@ -4,7 +4,7 @@ r"""Compile the Triton kernels ahead of time, as a machine without a GPU can, an
 
 ``python benchmarks/kernels.py`` compiles every choice of blocks for sm_80, sm_90 and sm_100 and
 writes ``benchmarks/results/kernels.csv``: registers a thread, bytes of spilled registers and of
-shared memory. Needs torch and triton; takes about an hour on one core.
+shared memory. Needs torch and triton; takes half an hour on one core.
 """
 
 from __future__ import annotations

@@ -90,18 +90,18 @@ _TILES = {
 }
 # Where a kernel would spill registers with those: kernel, width, tiles of float32.
 _EXCEPTIONS = {
-    ("assignment_backward", 16, False): (32, 128),
+    ("assignment_backward", 16, False): (32, 64),
     ("attend_backward_points", 16, False): (64, 64),
     ("assignment_backward", 32, False): (64, 64),
     ("assignment_backward_points", 32, False): (64, 64),
     ("attend_backward_points", 32, False): (32, 64),
     ("aggregate", 64, False): (32, 128),
-    ("dispatch", 64, False): (32, 128),
+    ("dispatch", 64, False): (64, 64),
     ("assignment_backward", 64, False): (64, 32),
     ("assignment_backward_points", 128, False): (32, 32),
     ("attend_backward", 128, False): (32, 32),
     ("attend_backward_points", 128, False): (32, 32),
-    ("assignment_backward_points", 16, True): (16, 32),
+    ("assignment_backward_points", 16, True): (64, 32),
     ("dispatch", 32, True): (16, 64),
     ("aggregate", 64, True): (32, 32),
     ("assignment_backward_points", 64, True): (32, 16),
