@@ -105,7 +105,9 @@ def predict(request: Request) -> list[str]:
     channels = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
     for name, values in zip(request.inputs, given, strict=True):
         channels += [f"field {name!r}"] * values.shape[1]
-    _check_range(channels, torch.cat([embedding, fx], 1), torch.cat([*map(batch.get, inputs)], 1))
+    bare = torch.cat([(statistics.means[k] == 0) & (statistics.stds[k] == 1) for k in inputs])
+    normal = torch.cat([*map(batch.get, inputs)], 1)
+    _check_range(channels, torch.cat([embedding, fx], 1), normal, bare)
     weighted = request.weights
     if weighted is None:
         weighted = layout.weights
@@ -160,10 +162,15 @@ def _check_model(model: Module, layout: Layout, statistics: Statistics) -> None:
             )
 
 
-def _check_range(channels: list[str], values: torch.Tensor, normal: torch.Tensor) -> None:
-    # Beyond this, float32 does not tell two values apart that differ by a standard deviation.
-    limit = 1 / torch.finfo(torch.float32).eps
-    for name, value, scaled in zip(channels, values.unbind(1), normal.unbind(1), strict=True):
+def _check_range(
+    channels: list[str], values: torch.Tensor, normal: torch.Tensor, bare: torch.Tensor
+) -> None:
+    # Beyond 1/eps, float32 does not tell two values apart that differ by a standard deviation. What
+    # was not normalised has no deviation to compare with; its square has to be finite.
+    float32 = torch.finfo(torch.float32)
+    limits = torch.where(bare, float32.max**0.5, 1 / float32.eps).tolist()
+    columns = zip(channels, values.unbind(1), normal.unbind(1), limits, strict=True)
+    for name, value, scaled, limit in columns:
         wrong = (~(scaled.abs() <= limit)).nonzero()
         if len(wrong):
             raise ValueError(

@@ -313,6 +313,13 @@ def _read(file: Path) -> pyvista.DataSet:
         with _vtk_messages() as window, warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*raised an error while reading")
             mesh = pyvista.read(file)
+            if file.suffix.lower() == ".vtk" and type(mesh).__name__ == "PolyData":
+                # Where there are no cells pyvista makes a vertex of every point, also of a file
+                # that ends before its faces.
+                reader = pyvista.get_reader(file).reader
+                reader.Update()
+                if not reader.GetOutput().GetNumberOfCells():
+                    raise ValueError(f"{mesh.n_points} points and no cells; a cloud has vertices")
     except Exception as error:
         raise ValueError(
             f"{file} is incomplete or no mesh ({str(error).splitlines()[0]}): {expected}"

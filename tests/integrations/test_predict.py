@@ -471,6 +471,35 @@ def test_the_command_line(tmp_path, capsys):
     assert "chunk_size" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("binary", [True, False])
+def test_legacy_files_that_end_before_their_faces(binary, tmp_path):
+    """pyvista gives them a vertex at every point, as if they were clouds."""
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "whole.vtk", binary=binary)
+    data = (tmp_path / "whole.vtk").read_bytes()
+    (tmp_path / "cut.vtk").write_bytes(data[: data.index(b"POLYGONS")])
+    with pytest.raises(ValueError, match=r"incomplete or no mesh .*56 points and no cells"):
+        ask(tmp_path, tmp_path / "cut.vtk", tmp_path / "out.vtk", weights=False)
+    assert not (tmp_path / "out.vtk").exists()
+
+
+def test_large_values_of_models_without_normalisation(tmp_path):
+    """A pressure of 1e7 Pa is no fill value where the model takes it as it is; 9.97e36 is."""
+    model, statistics = checkpoint(tmp_path, channels=1, normalize={"embedding": "channels"})
+    mesh = sphere()
+    mesh["p"] = np.linspace(1e7, 2e7, mesh.n_points)
+    mesh.save(tmp_path / "body.vtp")
+    ask(tmp_path, tmp_path / "body.vtp", tmp_path / "out.vtp", inputs=["p"], weights=False)
+    fx, x = (torch.from_numpy(np.array(a, dtype=np.float32)) for a in (mesh["p"], mesh.points))
+    expected = by_hand(model, statistics, x, fx[:, None])[:, 0]
+    found = pyvista.read(tmp_path / "out.vtp")["pressure"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    mesh["p"][3] = 9.96921e36
+    mesh.save(tmp_path / "body.vtp")
+    with pytest.raises(ValueError, match=r"9.96921e\+36 at index 3"):
+        ask(tmp_path, tmp_path / "body.vtp", tmp_path / "no.vtp", inputs=["p"], weights=False)
+
+
 def car_surface(car):
     """The file has vertices and the triangles' centroids, but not which vertices they join."""
     vertices, centroids = car["vertices"].double().numpy(), car["centroids"].double().numpy()
