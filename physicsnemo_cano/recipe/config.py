@@ -408,7 +408,8 @@ def _check_arguments(
 ) -> None:
     """Refuse what the class that a section names does not take."""
     target = get_class(values["_target_"])
-    parameters = inspect.signature(target).parameters
+    # Of __init__: PhysicsNeMo's modules have a __new__ that takes anything.
+    _, *parameters = inspect.signature(target.__init__).parameters
     allowed = [name for name in parameters if name not in own]
     for name in values:
         if name not in (*allowed, *beside):
