@@ -84,10 +84,9 @@ def test_sizes_that_the_kernels_do_not_hold_fall_back_and_say_so_once(caplog):
             with Operations(lambda operator, *_: operator.name()) as operations:
                 layer(torch.empty(1, 50, 6))
     assert not [name for name in operations.calls if name.startswith("cano::")]
-    said = [record.getMessage() for record in caplog.records if record.name == choice.__name__]
-    assert said == [
-        "cluster attention without Triton kernels: the kernels take 4 to 256 channels a head, not 3"
-    ]
+    (said,) = [r.getMessage() for r in caplog.records if r.name == choice.__name__]
+    assert said.startswith("cluster attention without Triton kernels: the kernels take 4 to ")
+    assert said.endswith("channels a head of torch.float32, not 3")
 
 
 def qkv(points=9, dtype=torch.float64, seed=0):
