@@ -19,6 +19,7 @@ from tensordict import TensorDict
 from physicsnemo_cano.recipe import forward, run
 from physicsnemo_cano.recipe.checkpoint import find_checkpoint
 from physicsnemo_cano.recipe.config import MUON, Training
+from physicsnemo_cano.recipe.evaluation import mean_predictor_error
 from physicsnemo_cano.recipe.folder import History
 from physicsnemo_cano.recipe.normalization import Statistics
 from physicsnemo_cano.recipe.optimizers import build_optimizer, matrices
@@ -488,11 +489,14 @@ class _Clouds:
     path = "clouds"
     series = None
 
+    def __init__(self, padding=99.0):
+        self.padding = padding
+
     def __len__(self):
         return 2
 
     def __getitem__(self, index):
-        x = torch.tensor([[[0.0], [2.0], [99.0]], [[4.0], [6.0], [8.0]]])[index]
+        x = torch.tensor([[[0.0], [2.0], [self.padding]], [[4.0], [6.0], [8.0]]])[index]
         mask = torch.tensor([[True, True, False], [True, True, True]])[index]
         sample = {"embedding": x, "fx": torch.ones(1, 1), "target": 2 * x, "mask": mask}
         return TensorDict(sample), {}
@@ -504,6 +508,16 @@ def test_statistics_leave_padding_out():
     torch.testing.assert_close(found.means["embedding"], values.mean().reshape(1))
     torch.testing.assert_close(found.stds["target"], 2 * values.std(correction=0).reshape(1))
     assert found.stds["fx"].item() == 1.0  # a constant has no scale
+
+
+@pytest.mark.parametrize("padding", [99.0, float("nan")])
+def test_the_baseline_leaves_padding_out(padding):
+    clouds = _Clouds(padding)
+    channels = dict.fromkeys(("embedding", "fx", "target"), "channels")
+    found = mean_predictor_error(clouds, Statistics.measure(clouds, channels))
+    # The mean is 8, the targets are (0, 4) and (8, 12, 16).
+    errors = np.sqrt([(8**2 + 4**2) / (0 + 4**2), (0 + 4**2 + 8**2) / (8**2 + 12**2 + 16**2)])
+    assert found == pytest.approx(errors.mean(), rel=1e-6)
 
 
 class _OneMesh(_Clouds):
