@@ -404,6 +404,18 @@ def test_compiled_whole_equals_eager(shape, backend):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
 
 
+def test_compiled_for_one_grid_after_another():
+    """The compiler frees a size that changes, and a stencil cannot follow from a free size."""
+    torch.compiler.reset()
+    net = model(structured_shape=(4, 5), n_layers=1).float()
+    compiled = torch.compile(net, fullgraph=True)
+    for grid in ((4, 5), (4, 9), (7, 6)):  # its own, a nested one, one between
+        fx, embedding = (torch.randn(2, *grid, 2) for _ in range(2))
+        torch.testing.assert_close(
+            compiled(fx, embedding), net(fx, embedding), rtol=1e-4, atol=1e-5
+        )
+
+
 @pytest.mark.parametrize("shape", [None, (4, 5)])
 def test_onnx_run_by_onnxruntime_equals_torch(shape, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 
 import torch
@@ -84,6 +85,8 @@ class GridConvolution(nn.Module):
                 f"expected a grid of {len(self.spatial_shape)} axes with {x.shape[1]} points, "
                 f"got spatial_shape {shape}"
             )
+        # The stencil follows from the grid, so a compiler must not leave its sizes free.
+        shape = tuple(map(operator.index, shape))
         x = x.unflatten(1, shape)  # (B, *shape, C)
         weight, dilation = self.weight, []
         sizes = zip(shards.grid_shape(shape), self.spatial_shape, strict=True)
