@@ -3,187 +3,144 @@
 
 r"""Train on a coarse Darcy grid, test on finer ones without retraining.
 
-``python benchmarks/resolution.py solved`` solves a Darcy set on 85×85 nodes, trains on every 4th
-node of an axis and tests on every 4th, every 2nd and every node.
-``python benchmarks/resolution.py public --data DIR`` does so with neuraloperator's public files
-``darcy_train_16.pt``, ``darcy_test_16.pt`` and ``darcy_test_32.pt``.
+``python benchmarks/resolution.py DATA`` takes a folder that the Darcy reader knows. Of MATLAB
+files, such as ``python examples/darcy/generate.py --out DATA --n-train 500 --n-test 200`` makes,
+every 4th node of an axis is for training, and every 6th, 4th, 3rd, 2nd and each for testing. Of
+neuraloperator's public files, ``darcy_train_16.pt`` is for training and each ``darcy_test_<n>.pt``
+for testing.
 
-Every model has the same data, sizes, optimiser and number of epochs; the FNO, whose sizes mean
-something else, has no padding and knows the coordinates, as suits changing resolution. Rows are
-appended to ``--out``; rows already there are not run again.
+Every model is trained by the recipe with the same data, sizes, optimiser and number of epochs; the
+FNO, whose sizes mean something else, has no padding and knows the coordinates, as suits changing
+resolution. Rows are appended to ``--out``; rows already there are not run again, and a run that was
+interrupted goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
-import numpy as np
 import torch
-from physicsnemo.models.flare import FLARE
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from physicsnemo.core import Module
+from physicsnemo.datapipes import Dataset
 from physicsnemo.models.fno import FNO
-from physicsnemo.models.transolver import Transolver
 from table import Table
-from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # to run as a script
 
-from examples.darcy.solver import draw_permeability, solve_darcy
-from physicsnemo_cano import CANO
-from physicsnemo_cano.datapipes.quadrature import node_weights
-from physicsnemo_cano.losses import relative_l2
-from physicsnemo_cano.recipe.config import ADAMW, MUON, Training
-from physicsnemo_cano.recipe.optimizers import build_optimizer
+from physicsnemo_cano.recipe import Recipe, open_reader, run
+from physicsnemo_cano.recipe.checkpoint import find_checkpoint, open_model
+from physicsnemo_cano.recipe.config import CONF
+from physicsnemo_cano.recipe.distributed import initialize
+from physicsnemo_cano.recipe.evaluation import evaluate
+from physicsnemo_cano.recipe.normalization import Statistics
+from physicsnemo_cano.recipe.prediction import Predictor
 
-SIZES = {"n_layers": 4, "n_head": 4, "mlp_ratio": 2, "slice_num": 32}
-MODELS = {"cano": CANO, "transolver": Transolver, "flare": FLARE}
-OPTIMIZERS = {"adamw": ADAMW, "muon": MUON}
-BATCH = 4
-
-
-def solved_set(samples: int, n: int = 85, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    r"""Permeabilities and pressures, (samples, n, n) each."""
-    rng = np.random.default_rng(seed)
-    a, u = np.empty((2, samples, n, n), dtype=np.float32)
-    for i in tqdm(range(samples), desc=f"solving Darcy {n}×{n}", mininterval=5):
-        a[i] = draw_permeability(rng, n)
-        u[i] = solve_darcy(a[i])
-    return torch.from_numpy(a), torch.from_numpy(u)
-
-
-def load_solved(args) -> tuple[tuple, dict[int, tuple]]:
-    r"""Training pair on 22×22 nodes, and test pairs by the number of nodes an axis."""
-    cache = Path(args.cache)
-    if not cache.exists():
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(solved_set(700), cache)
-    a, u = torch.load(cache, weights_only=True)
-    # 15 and 29 points are neither a whole number of times coarser nor finer than 22.
-    cut = {85: 1, 43: 2, 29: 3, 22: 4, 15: 6}
-    tests = {n: (a[500:, ::s, ::s], u[500:, ::s, ::s]) for n, s in cut.items()}
-    return (a[:500, ::4, ::4], u[:500, ::4, ::4]), dict(sorted(tests.items()))
+VARIANTS = {
+    "cano-grid-weighted": ("model=cano", "data.weights=true"),
+    "cano-cloud-weighted": ("model=cano", "as_cloud=true", "data.weights=true"),
+    "cano-grid": ("model=cano",),
+    "cano-cloud": ("model=cano", "as_cloud=true"),
+    "transolver-grid": ("model=transolver",),
+    "transolver-cloud": ("model=transolver", "as_cloud=true"),
+    "flare-cloud": ("model=flare", "as_cloud=true"),
+    "fno-grid": ("model=fno",),
+}
+# The study of the pages has neither the example's unified positions nor its gradient loss.
+SETTINGS = ("data.stride=4", "training.gradient_loss=0", "~model.unified_pos", "~model.ref")
+FNO_NODE = {"name": "fno", "_target_": "benchmarks.resolution.GridFNO"}
+ConfigStore.instance().store(group="model", name="fno", node=FNO_NODE)
 
 
-def load_public(args) -> tuple[tuple, dict[int, tuple]]:
-    r"""Training pair at 16×16, and test pairs by the number of points an axis."""
+class GridFNO(Module):
+    r"""PhysicsNeMo's FNO behind the call of point models, on any square grid.
 
-    def load(name):
-        data = torch.load(Path(args.data) / name, weights_only=True)
-        return data["x"].float(), data["y"].float()
+    Parameters
+    ----------
+    functional_dim, embedding_dim, out_dim, structured_shape
+        As the recipe gives them to every model; the FNO makes its coordinates itself.
+    """
 
-    return load("darcy_train_16.pt"), {n: load(f"darcy_test_{n}.pt") for n in (16, 32)}
-
-
-def grid(n: int, nodes: bool) -> torch.Tensor:
-    r"""Coordinates (n, n, 2): nodes from 0 to 1, or, as in the public set, 0 to 1 - 1/n."""
-    x = torch.linspace(0, 1, n) if nodes else torch.arange(n) / n
-    return torch.stack(torch.meshgrid(x, x, indexing="ij"), -1)
-
-
-def run(
-    variant: str, seed: int, n_hidden: int, nodes: bool, train, tests, epochs: int, optimizer: str
-) -> dict:
-    r"""Train one variant and return its row of the table."""
-    name, layout, *weighted = variant.split("-")
-    torch.manual_seed(seed)
-    a, u = train
-    a_mean, a_std, u_mean, u_std = a.mean(), a.std(), u.mean(), u.std()
-    shape = tuple(a.shape[1:]) if layout == "grid" else None
-    if name == "fno":
+    def __init__(
+        self, functional_dim: int, embedding_dim: int, out_dim: int, structured_shape: tuple
+    ) -> None:
+        super().__init__()
         # The highest mode that a 16×16 grid resolves is its eighth.
-        model = FNO(1, 1, num_fno_modes=8, padding=0, coord_features=True)
-    else:
-        extra = {} if name == "cano" else {"use_te": False}
-        model = MODELS[name](1, 1, 2, structured_shape=shape, n_hidden=n_hidden, **SIZES, **extra)
+        self.fno = FNO(functional_dim, out_dim, num_fno_modes=8, padding=0, coord_features=True)
 
-    def errors(a, u):
-        n, batch = a.shape[-1], len(a)
-        x = grid(n, nodes)
-        more = {}
-        if weighted:
-            more["weights"] = node_weights(x, structured=True).flatten().expand(batch, -1)
-        if layout == "cloud":
-            x = x.flatten(0, 1)
-        elif name == "transolver":
-            # Its convolution takes the grid from the module.
-            for block in model.blocks:
-                block.Attn.H, block.Attn.W = n, n
-        fx = (a - a_mean) / a_std
-        if name == "fno":
-            out = model(fx.unsqueeze(1)).reshape(batch, -1, 1)
-        else:
-            fx = fx.reshape(batch, -1, 1)
-            out = model(fx, x.expand(batch, *x.shape), **more).reshape(batch, -1, 1)
-        return relative_l2(out * u_std + u_mean, u.reshape(batch, -1, 1))
+    def forward(self, fx: torch.Tensor, embedding: torch.Tensor) -> torch.Tensor:
+        r"""Of (B, N, C) and (B, n, n, 2), :math:`N = n^2`: (B, N, C_out)."""
+        grid = fx.unflatten(1, embedding.shape[1:-1]).movedim(-1, 1)  # (B, C, n, n)
+        return self.fno(grid).flatten(2).mT
 
-    steps = epochs * len(a) // BATCH
-    descend, schedule = build_optimizer(model, Training(**OPTIMIZERS[optimizer]), steps)
-    order = torch.Generator().manual_seed(seed)
-    start = time.perf_counter()
-    with tqdm(total=steps, desc=f"{variant} seed {seed}", mininterval=10) as bar:
-        for _ in range(epochs):
-            for batch in torch.randperm(len(a), generator=order).split(BATCH):
-                descend.zero_grad()
-                errors(a[batch], u[batch]).mean().backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-                descend.step()
-                schedule.step()
-                bar.update()
-    seconds = time.perf_counter() - start
-    model.eval()
-    with torch.no_grad():
-        found = [
-            torch.cat([errors(*part) for part in zip(a.split(10), u.split(10), strict=True)]).mean()
-            for a, u in tests.values()
-        ]
+
+def tests(data: Path) -> list[dict]:
+    r"""What the reader needs for every grid to test on, from the coarsest to the finest."""
+    files = sorted(data.glob("darcy_test_*.pt"), key=lambda f: int(f.stem.split("_")[-1]))
+    if files:
+        return [{"root": str(file)} for file in files]
+    return [{"root": str(data), "stride": stride} for stride in (6, 4, 3, 2, 1)]
+
+
+def errors(folder: Path, grids: list[dict]) -> dict[int, float]:
+    r"""Mean test error of a finished run by the points of an axis."""
+    source, file = find_checkpoint(folder / "checkpoints" / "last")
+    settings, device = Recipe.load(source / "config.yaml"), initialize().device
+    statistics = Statistics.load(source / "normalization.npz")
+    model, found = open_model(file, device), {}
+    for grid in grids:
+        reader = open_reader(settings.data | grid, "test")
+        side = reader.spatial_shape[0]
+        if settings.model["name"] == "transolver" and not settings.as_cloud:
+            for block in model.blocks:  # its convolution takes the grid from the module
+                block.Attn.H, block.Attn.W = side, side
+        shape = None if settings.as_cloud else reader.spatial_shape
+        predict = Predictor(model, shape, statistics, device)
+        dataset = Dataset(reader, transforms=statistics.inputs(), device=device)
+        found[side] = float(evaluate(predict, dataset, 10).errors.mean())
+    return found
+
+
+def study(args: argparse.Namespace, variant: str, seed: int) -> dict:
+    r"""Train one variant and return its row of the table."""
+    optimizer, epochs, n_hidden = args.optimizer, args.epochs, args.n_hidden
+    folder = args.runs / f"{variant}_{optimizer}_{epochs}epochs_{n_hidden}features_seed{seed}"
+    own = (f"data.root={args.data}", f"output={folder}", f"training={optimizer}", f"seed={seed}")
+    size = (f"size.n_hidden={n_hidden}", f"training.epochs={epochs}")
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        metrics = run(compose("darcy", [*VARIANTS[variant], *SETTINGS, *own, *size]))
+    found = errors(folder, tests(args.data))
     return {
-        "variant": variant,
-        "optimizer": optimizer,
-        "seed": seed,
-        "epochs": epochs,
-        "n_hidden": n_hidden,
-        "n_params": sum(p.numel() for p in model.parameters()),
-        "seconds": round(seconds),
-        "points_per_axis": " ".join(map(str, tests)),
-        "rel_l2": " ".join(f"{e:.5f}" for e in found),
+        "n_params": metrics["n_params"],
+        "seconds": round(metrics["train_seconds"]),
+        "points_per_axis": " ".join(map(str, found)),
+        "rel_l2": " ".join(f"{e:.5f}" for e in found.values()),
     }
 
 
 def main() -> None:
     r"""Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("study", choices=["solved", "public"])
-    parser.add_argument("--data", help="folder of the public files")
-    parser.add_argument(
-        "--cache", default="outputs/darcy_85.pt", help="where the solved set is kept"
-    )
+    parser.add_argument("data", type=Path, help="folder of the Darcy set")
     parser.add_argument("--out", type=Path, default="outputs/resolution.csv")
+    parser.add_argument("--runs", type=Path, default="outputs/resolution", help="of the recipe")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--optimizer", choices=list(OPTIMIZERS), default="muon")
-    parser.add_argument("--epochs", type=int, help="20 (solved) or 15 (public) by default")
-    parser.add_argument("--n-hidden", type=int, default=64, help="features of every model")
-    parser.add_argument("--only", nargs="+", help="variants such as cano-grid-weighted")
+    parser.add_argument("--optimizer", choices=["adamw", "muon"], default="adamw")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--n-hidden", type=int, default=64, help="features of the point models")
+    parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     args = parser.parse_args()
-    load, epochs = {"solved": (load_solved, 20), "public": (load_public, 15)}[args.study]
-    epochs = args.epochs or epochs
-    train, tests = load(args)
-    variants = ["cano-grid", "cano-cloud", "transolver-grid", "transolver-cloud", "flare-cloud"]
-    if args.study == "solved":
-        variants = ["cano-grid-weighted", "cano-cloud-weighted", *variants]
-    elif args.optimizer == "adamw":  # an FNO has no matrices for Muon
-        variants.append("fno-grid")
+    args.data = args.data.expanduser().resolve()
     table = Table(args.out)
     for seed in args.seeds:
-        for variant in args.only or variants:
-            case = {"study": args.study, "variant": variant, "optimizer": args.optimizer}
-            case |= {"seed": seed, "epochs": epochs, "n_hidden": args.n_hidden}
-            if table.has(case):
-                continue
-            nodes = args.study == "solved"
-            found = run(variant, seed, args.n_hidden, nodes, train, tests, epochs, args.optimizer)
-            table.add({"study": args.study, **found})
+        for variant in args.only:
+            case = {"study": args.data.name, "variant": variant, "optimizer": args.optimizer}
+            case |= {"seed": seed, "epochs": args.epochs, "n_hidden": args.n_hidden}
+            if not table.has(case):
+                table.add(case | study(args, variant, seed))
 
 
 if __name__ == "__main__":
