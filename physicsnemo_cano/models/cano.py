@@ -18,7 +18,7 @@ from physicsnemo.core import ModelMetaData, Module
 from physicsnemo.nn import Mlp, PositionalEmbedding
 
 from physicsnemo_cano.nn.functional.cluster_attention import PointWeights, prepare_weights
-from physicsnemo_cano.nn.functional.cluster_attention.passes import is_autocast_enabled
+from physicsnemo_cano.nn.functional.cluster_attention.choice import is_autocast_enabled
 from physicsnemo_cano.nn.functional.cluster_attention.streaming import by_chunks
 from physicsnemo_cano.nn.module.cluster_attention import ClusterAttention, is_two_tensors
 from physicsnemo_cano.parallel.shards import ALL_POINTS, Shards

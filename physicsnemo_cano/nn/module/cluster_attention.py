@@ -17,7 +17,7 @@ from physicsnemo_cano.nn.functional.cluster_attention import (
     cluster_attention,
     prepare_weights,
 )
-from physicsnemo_cano.nn.functional.cluster_attention.passes import is_autocast_enabled
+from physicsnemo_cano.nn.functional.cluster_attention.choice import is_autocast_enabled
 from physicsnemo_cano.nn.functional.cluster_attention.streaming import (
     by_chunks,
     cluster_values,

@@ -11,6 +11,7 @@ import math
 import pytest
 import torch
 
+from physicsnemo_cano import ClusterAttention
 from physicsnemo_cano.nn.functional.cluster_attention.triton import (
     aggregate,
     attend,
@@ -173,6 +174,20 @@ def test_attentions_to_chunks_merge_into_that_to_all():
         assert not results[-1][:, 60:130].any()
         grad_weights[:, 60:130] = 0
     assert_close(results, references, bound(torch.float32, dim, clusters, points))
+
+
+def test_a_layer_under_autocast_computes_in_its_type():
+    """With heads that the kernels hold in bfloat16 and not in float32."""
+    layer = ClusterAttention(128, heads=1, dim_head=128, n_clusters=4)
+    x = torch.randn(1, 40, 128)
+    layer.implementation = "triton"
+    with pytest.raises(ValueError, match=r"channels a head of torch\.float32, not 128"):
+        layer(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = layer(x)
+    layer.implementation = "reference"
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), layer(x), rtol=0.02, atol=0.02)
 
 
 def test_no_point_at_all():

@@ -89,7 +89,7 @@ def choose(
     """
     if chunk_size is not None or shards.is_shared:
         return "streaming"
-    if uses_triton(query, centroids):
+    if uses_triton(query, centroids, projected_dtype(query) if projected_here else None):
         return "triton"
     if projected_here and _pays_in_tiles(query):
         return "tiled"
@@ -98,14 +98,25 @@ def choose(
     return "sdpa"
 
 
-def uses_triton(query: Tensor, centroids: Tensor) -> bool:
+def is_autocast_enabled(device: torch.device) -> bool:
+    r"""Whether autocast is on; unlike torch's own answer, on every device, meta included."""
+    return device.type != "meta" and torch.is_autocast_enabled(device.type)
+
+
+def projected_dtype(x: Tensor) -> torch.dtype:
+    r"""The dtype of what a projection makes of features, under autocast its own."""
+    device = x.device
+    return torch.get_autocast_dtype(device.type) if is_autocast_enabled(device) else x.dtype
+
+
+def uses_triton(query: Tensor, centroids: Tensor, dtype: torch.dtype | None = None) -> bool:
     r"""Whether the kernels run the passes: on NVIDIA GPUs, if they hold the types and sizes.
 
     Why they do not is said once a reason, at the level of debugging.
     """
     if query.device.type != "cuda":
         return False
-    reason = triton.supports(query, centroids)
+    reason = triton.supports(query, centroids, dtype)
     if reason is not None and reason not in _said:
         _said.add(reason)
         _log.debug("cluster attention without Triton kernels: %s", reason)

@@ -13,7 +13,7 @@ from torch import Tensor
 from physicsnemo_cano.parallel.shards import ALL_POINTS, Shards
 
 from . import passes, triton
-from .choice import IMPLEMENTATIONS, choose, merged_points
+from .choice import IMPLEMENTATIONS, choose, merged_points, projected_dtype
 from .reference import cluster_attention_reference
 from .streaming import cluster_queries, streamed_attention
 from .tiled import tiled_layer
@@ -244,5 +244,7 @@ def _check_implementation(name, query, centroids, projection, chunk_size, shards
             f"CPU, got {'no' if projection is None else 'a'} projection and {query.dtype} on "
             f"{query.device}"
         )
-    if name == "triton" and (reason := triton.supports(query, centroids)) is not None:
-        raise ValueError(f'implementation="triton" cannot run here: {reason}')
+    if name == "triton":
+        dtype = query.dtype if projection is None else projected_dtype(query)
+        if (reason := triton.supports(query, centroids, dtype)) is not None:
+            raise ValueError(f'implementation="triton" cannot run here: {reason}')

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .choice import aggregate_tile
+from .choice import aggregate_tile, is_autocast_enabled
 from .weights import PointWeights
 
 
@@ -131,11 +131,6 @@ def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
     centroids = centroids.to(query.dtype).expand(query.shape[0], -1, -1, -1)
     tensors = _once_differentiable(query, centroids, attended.to(query.dtype))
     return F.scaled_dot_product_attention(*tensors, scale=1.0)
-
-
-def is_autocast_enabled(device: torch.device) -> bool:
-    r"""Whether autocast is on; unlike torch's own answer, on every device, meta included."""
-    return device.type != "meta" and torch.is_autocast_enabled(device.type)
 
 
 def without_autocast(device: torch.device) -> contextlib.AbstractContextManager:

@@ -28,7 +28,7 @@ _PROGRAMS = 1024  # about 7 a multiprocessor: 108 on an A100, 132 on an H200, 14
 _BLOCKS_A_SPLIT = 4  # a program's clusters are loaded and stored once for at least so many blocks
 
 
-def supports(query: Tensor, centroids: Tensor) -> str | None:
+def supports(query: Tensor, centroids: Tensor, dtype: torch.dtype | None = None) -> str | None:
     r"""Whether the kernels can run.
 
     Parameters
@@ -37,6 +37,8 @@ def supports(query: Tensor, centroids: Tensor) -> str | None:
         Shape :math:`(B, H, N, D)`, or the features that queries are made from, :math:`(B, N, C)`.
     centroids : torch.Tensor
         Shape :math:`(H, K_c, D)`.
+    dtype : torch.dtype, optional
+        Of the queries; by default that of ``query``.
 
     Returns
     -------
@@ -45,15 +47,16 @@ def supports(query: Tensor, centroids: Tensor) -> str | None:
     """
     device, batch = query.device.type, query.shape[0]
     clusters, dim = centroids.shape[1:]
+    dtype = dtype or query.dtype
     if not INSTALLED:
         return "triton is not installed"
     if device not in ("cuda", "meta") and not (device == "cpu" and INTERPRETED):
         return f"the kernels run on cuda tensors, not on {device}"
-    if query.dtype not in MAX_DIM:
-        return f"the kernels take bfloat16, float16 and float32, not {query.dtype}"
-    most = MAX_DIM[query.dtype]
+    if dtype not in MAX_DIM:
+        return f"the kernels take bfloat16, float16 and float32, not {dtype}"
+    most = MAX_DIM[dtype]
     if not MIN_DIM <= dim <= most:
-        return f"the kernels take {MIN_DIM} to {most} channels a head of {query.dtype}, not {dim}"
+        return f"the kernels take {MIN_DIM} to {most} channels a head of {dtype}, not {dim}"
     if not 1 <= clusters <= MAX_CLUSTERS:
         return f"the kernels take 1 to {MAX_CLUSTERS} clusters, not {clusters}"
     if batch > _MAX_BATCH:
