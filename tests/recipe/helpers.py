@@ -20,6 +20,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from physicsnemo.core import Module
 
+from physicsnemo_cano.datapipes import Channel, FieldReader
 from physicsnemo_cano.datapipes.matlab import write_matlab
 from physicsnemo_cano.recipe import run
 from physicsnemo_cano.recipe.config import CONF
@@ -79,6 +80,26 @@ def write_block(folder: Path, n: int = 15, shape: tuple[int, int] = (6, 4)) -> P
     arrays = {"input": die.astype(np.float32), "output": output}
     write_matlab(folder / f"plas_N{n}_T20.mat", arrays)
     return _generated(folder)
+
+
+class PaddedClouds(FieldReader):
+    """Clouds of 20 to 39 points; what is in a sample's last rows is no point."""
+
+    coordinates, targets = (Channel("x"), Channel("y")), (Channel("height"),)
+
+    def __init__(self, root, split="train", n_train=None, n_test=None, padding: float = 0.0):
+        self.padding = padding
+        super().__init__(root, split, n_train, n_test)
+
+    def open(self) -> int:
+        return 15
+
+    def load(self, index: int) -> dict[str, np.ndarray]:
+        x = np.random.default_rng(index).normal(size=(40, 2))
+        mask = np.arange(40) < 20 + index
+        fields = {"embedding": x, "fx": x[:, :1] ** 2, "target": np.sin(x[:, 1:])}
+        fields = {k: np.where(mask[:, None], v, self.padding) for k, v in fields.items()}
+        return fields | {"mask": mask}
 
 
 def _generated(folder: Path) -> Path:

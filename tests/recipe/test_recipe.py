@@ -14,16 +14,18 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
+from hydra import compose, initialize_config_dir
 from tensordict import TensorDict
 
 from physicsnemo_cano.recipe import forward, run
 from physicsnemo_cano.recipe.checkpoint import find_checkpoint
-from physicsnemo_cano.recipe.config import MUON, Training
+from physicsnemo_cano.recipe.config import CONF, MUON, Training
 from physicsnemo_cano.recipe.evaluation import mean_predictor_error
 from physicsnemo_cano.recipe.folder import History
 from physicsnemo_cano.recipe.normalization import Statistics
 from physicsnemo_cano.recipe.optimizers import build_optimizer, matrices
 from tests.recipe.helpers import (
+    TINY,
     composed,
     config,
     evaluate,
@@ -518,6 +520,24 @@ def test_the_baseline_leaves_padding_out(padding):
     # The mean is 8, the targets are (0, 4) and (8, 12, 16).
     errors = np.sqrt([(8**2 + 4**2) / (0 + 4**2), (0 + 4**2 + 8**2) / (8**2 + 12**2 + 16**2)])
     assert found == pytest.approx(errors.mean(), rel=1e-6)
+
+
+def test_what_the_padding_holds_changes_no_number(tmp_path):
+    """With the figures that any fields have."""
+    found = {}
+    sizes = [override for override in TINY if not override.startswith("data")]
+    reader = ["data._target_=tests.recipe.helpers.PaddedClouds", f"data.root={tmp_path}"]
+    for padding in ("0.0", "1e20", "nan"):
+        own = ["+model=cano", "+training=adamw", "size.mlp_ratio=2", "benchmark=clouds"]
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            cfg = compose("recipe", [*own, *sizes, *reader, f"+data.padding={padding}"])
+        cfg.output = str(tmp_path / padding)
+        run(cfg)
+        assert len(list((tmp_path / padding / "figures").glob("*.png"))) > 2
+        found[padding] = metrics(tmp_path / padding)
+    assert 0 < found["0.0"]["test_rel_l2"] < 2
+    assert found["1e20"] == found["0.0"]
+    assert found["nan"] == found["0.0"]
 
 
 class _OneMesh(_Clouds):
