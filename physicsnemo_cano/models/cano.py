@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from physicsnemo.core import ModelMetaData, Module
 from physicsnemo.nn import Mlp, PositionalEmbedding
+from torch.overrides import handle_torch_function, has_torch_function
 
 from physicsnemo_cano.nn.functional.cluster_attention import PointWeights, prepare_weights
 from physicsnemo_cano.nn.functional.cluster_attention.choice import is_autocast_enabled
@@ -356,11 +358,15 @@ class CANO(Module):
         if not torch.compiler.is_compiling():
             inputs = {"fx": fx, "embedding": embedding, "time": time}
             self._check_types(inputs | {"mask": mask, "weights": weights})
-            if any(hasattr(t, "device_mesh") for t in (fx, embedding)):  # a ShardTensor
+            if has_torch_function((fx, embedding)):
                 # Imported for those who shard alone: PhysicsNeMo's domain_parallel patches torch.
-                from physicsnemo_cano.parallel.shard_tensor import forward_on_shards
+                if "physicsnemo.domain_parallel" in sys.modules:
+                    from physicsnemo_cano.parallel.shard_tensor import register_handler
 
-                return forward_on_shards(self, fx, embedding, time, mask, weights)
+                    register_handler(CANO.forward)
+                return handle_torch_function(
+                    CANO.forward, (fx, embedding), self, fx, embedding, time, mask, weights
+                )
             self._check(fx, embedding, time)
         shape = self._grid(fx, embedding)
         layout = fx if embedding is None or _points(fx) != 1 else embedding

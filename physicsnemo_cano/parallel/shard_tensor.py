@@ -5,6 +5,7 @@ r"""CANO on PhysicsNeMo's ShardTensor: one sample's points spread over processes
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,21 @@ from torch.distributed.tensor import DTensor
 from torch.func import functional_call
 
 from physicsnemo_cano.parallel.shards import ProcessShards
+
+
+def register_handler(forward: Callable) -> None:
+    r"""Have ``ShardTensor`` inputs of a forward pass handled by :func:`forward_on_shards`.
+
+    Parameters
+    ----------
+    forward : callable
+        ``CANO.forward``.
+    """
+
+    def handler(func, types, args, kwargs):
+        return forward_on_shards(*args, **kwargs)
+
+    ShardTensor.register_function_handler(forward, handler)
 
 
 def forward_on_shards(
@@ -77,7 +93,10 @@ def forward_on_shards(
         )
     sizes = [count // line for count in counts]
 
-    local = {name: t.to_local() if isinstance(t, ShardTensor) else t for name, t in inputs.items()}
+    local = {
+        name: t.to_local() if isinstance(t, (ShardTensor, DTensor)) else t
+        for name, t in inputs.items()
+    }
     layout = local[pointwise[0]].shape[:-1]
     share = (*grid[:axis], sizes[mesh.get_local_rank()], *grid[axis + 1 :])
     for name in ("fx", "embedding"):
