@@ -41,7 +41,7 @@ FILE = "Darcy.mat"
 SECONDS = 0.01  # a sample's time on one CPU core at full size, measured
 SOLVER = "Darcy flow, linear triangles, log-normal permeability, zero on the boundary"
 # One process: a second would take longer to start than the samples to solve.
-MINI = ["--n-samples", "500", "--spacing", "0.062", "--workers", "1"]
+MINI = ["--n-samples", "300", "--spacing", "0.062", "--workers", "1"]
 
 
 @functools.cache

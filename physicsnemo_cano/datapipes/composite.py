@@ -51,16 +51,16 @@ class Composite(FieldReader):
         published = self.source == "published"
         fields = ("n", 8232 if published else "N")
         expected = {"T_field": fields, "D_field": fields}
-        with MatlabFile(self.path / _FILE, expected, self.help) as matlab:
+        file = locate(self.path, "composite", self.help, _FILE)
+        with MatlabFile(file, expected, self.help) as matlab:
             n, n_nodes = matlab.shapes["T_field"]
-            check_samples(n, _TRAIN + _TEST if published else 2, matlab.path, self.help)
+            check_samples(n, _TRAIN + _TEST if published else 2, file, self.help)
             self._temperature, self._deformation = (
                 torch.from_numpy(matlab[name][:].astype(np.float32)) for name in expected
             )
-        mesh = locate(self.path, "composite", self.help, f"**/{_MESH}")
-        with MatlabFile(
-            mesh, {"Points": (n_nodes, 3), "Faces": ("M", "vertices")}, self.help
-        ) as matlab:
+        file = locate(self.path, "composite", self.help, f"**/{_MESH}")
+        expected = {"Points": (n_nodes, 3), "Faces": ("M", "vertices")}
+        with MatlabFile(file, expected, self.help) as matlab:
             self._embedding = torch.from_numpy(matlab["Points"][:].astype(np.float32))
             self.cells = matlab.cells("Faces", n_nodes)
         self._weights = node_weights(self._embedding, cells=torch.from_numpy(self.cells))

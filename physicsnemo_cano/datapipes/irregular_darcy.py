@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.files import check_samples
+from physicsnemo_cano.datapipes.files import check_samples, locate
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.datapipes.reader import Channel, FieldReader, parts_of, source_of
@@ -54,9 +54,10 @@ class IrregularDarcy(FieldReader):
             "MeshNodes": (2, fields[1]),
             "MeshElements": (3, "M"),
         }
-        with MatlabFile(self.path / _FILE, expected, self.help) as matlab:
+        file = locate(self.path, "irregular Darcy", self.help, _FILE)
+        with MatlabFile(file, expected, self.help) as matlab:
             n, n_nodes = matlab.shapes["c_field"]
-            check_samples(n, 2, matlab.path, self.help)
+            check_samples(n, 2, file, self.help)
             self._permeability, self._pressure, points = (
                 torch.from_numpy(matlab[name][:].astype(np.float32))
                 for name in ("c_field", "u_field", "MeshNodes")

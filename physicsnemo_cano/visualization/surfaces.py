@@ -26,7 +26,7 @@ def render_surface(
     *,
     cmap: str = "viridis",
     limits: tuple[float, float] | None = None,
-    view: Sequence[float] = (-1.0, -1.0, 1.0),
+    view: Sequence[float] = (1.0, -1.2, 0.8),
 ) -> np.ndarray:
     """Colour the surface of a mesh by a field.
 
@@ -61,8 +61,8 @@ def render_surface(
         scalars="values",
         cmap=cmap,
         clim=limits,
-        ambient=0.4,
-        diffuse=0.6,
+        ambient=0.7,
+        diffuse=0.35,
         show_scalar_bar=False,
     )
     plotter.enable_parallel_projection()
@@ -81,7 +81,7 @@ def surface_comparison(
     *,
     name: str,
     titles: Sequence[str] = ("reference", "prediction"),
-    view: Sequence[float] = (-1.0, -1.0, 1.0),
+    view: Sequence[float] = (1.0, -1.2, 0.8),
 ) -> Figure:
     """Reference, prediction and their difference on the surface of a mesh, side by side.
 
@@ -115,7 +115,7 @@ def surface_comparison(
         (titles[1], prediction, "viridis", shared, name),
         ("difference", difference, "RdBu_r", symmetric_limits(difference), f"Δ {name}"),
     )
-    drawing, (row,) = figure(1, 3, size=(4.6, 4.0))
+    drawing, (row,) = figure(1, 3, size=(4.6, 3.4))
     for axes, (title, values, cmap, limits, text) in zip(row, panels, strict=True):
         axes.imshow(render_surface(mesh, values, cmap=cmap, limits=limits, view=view))
         axes.set_axis_off()
