@@ -81,7 +81,8 @@ def errors(variant: str, seed: int, sets: dict[str, Path], output: Path) -> dict
 
     def recipe(*overrides):
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            cfg = compose("irregular_darcy", [*VARIANTS[variant], f"seed={seed}", *overrides])
+            asked = [*VARIANTS[variant], f"seed={seed}", *overrides]
+            cfg = compose("irregular_darcy", asked, return_hydra_config=True)
         return run(cfg, figures=lambda results, folder: None)["test_rel_l2"]
 
     found = {"trained": recipe(f"data.root={sets['trained']}", f"output={output}")}
