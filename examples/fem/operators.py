@@ -5,12 +5,16 @@
 A nonlinear term that is assembled every step costs a few products with these.
 """
 
+import logging
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 __all__ = ["Quadrature", "quadrature"]
+
+# scikit-fem reports every assembly; under Hydra's logging that would bury the run's own lines.
+logging.getLogger("skfem").setLevel(logging.WARNING)
 
 
 class Quadrature(NamedTuple):

@@ -4,8 +4,10 @@
 """Readers of the published files and of those our reference solvers write."""
 
 from physicsnemo_cano.datapipes.airfoil import Airfoil
+from physicsnemo_cano.datapipes.composite import Composite
 from physicsnemo_cano.datapipes.darcy import Darcy
 from physicsnemo_cano.datapipes.elasticity import Elasticity
+from physicsnemo_cano.datapipes.irregular_darcy import IrregularDarcy
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 from physicsnemo_cano.datapipes.pipe import Pipe
 from physicsnemo_cano.datapipes.plasticity import Plasticity
@@ -14,9 +16,11 @@ from physicsnemo_cano.datapipes.reader import Channel, FieldReader
 __all__ = [
     "Airfoil",
     "Channel",
+    "Composite",
     "Darcy",
     "Elasticity",
     "FieldReader",
+    "IrregularDarcy",
     "NavierStokes",
     "Pipe",
     "Plasticity",

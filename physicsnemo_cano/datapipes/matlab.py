@@ -73,8 +73,6 @@ class MatlabFile:
             raise ValueError(f"{self.path} is no MATLAB file ({error}). {hint}".rstrip()) from error
         try:
             check_shapes(found, expected, self.path, hint)
-            for name in expected if self._hdf5 is not None else ():
-                check_real(self._hdf5[name].dtype, f"{self.path}: {name}", hint)
         except ValueError:
             self.close()
             raise
@@ -82,11 +80,45 @@ class MatlabFile:
 
     def __getitem__(self, name: str) -> np.ndarray | ReversedDataset:
         """An array: of version 7.3 one that reads what is sliced from it, else all in memory."""
-        if self._hdf5 is not None:
-            return ReversedDataset(self._hdf5[name])
-        array = _scipy_io().loadmat(self.path, variable_names=[name])[name]
+        array = self._array(name)
         check_real(array.dtype, f"{self.path}: {name}")
         return array
+
+    def cells(self, name: str, n_nodes: int) -> np.ndarray:
+        """The nodes of a mesh's cells, counted from 0; in the file from 0 or from 1.
+
+        Parameters
+        ----------
+        name : str
+            Of an array of node numbers, of any type.
+        n_nodes : int
+            Nodes of the mesh.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of int64, in the array's shape.
+
+        Raises
+        ------
+        ValueError
+            If they are not whole numbers that name nodes of the mesh.
+        """
+        found = self._array(name)[:]
+        cells = found.astype(np.int64)
+        first = cells.min()
+        if (cells != found).any() or first not in (0, 1) or cells.max() - first >= n_nodes:
+            raise ValueError(
+                f"{self.path}: {name} holds numbers from {found.min()} to {found.max()}, expected "
+                f"those of {n_nodes} nodes, whole and counted from 0 or 1"
+            )
+        return cells - first
+
+    def _array(self, name: str) -> np.ndarray | ReversedDataset:
+        if self._hdf5 is not None:
+            return ReversedDataset(self._hdf5[name])
+        # MATLAB stores whole numbers of type double as small integers; they shall be doubles again.
+        return _scipy_io().loadmat(self.path, variable_names=[name], mat_dtype=True)[name]
 
     def __enter__(self) -> MatlabFile:
         return self

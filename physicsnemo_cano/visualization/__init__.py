@@ -18,6 +18,7 @@ from physicsnemo_cano.visualization.fields import (
 from physicsnemo_cano.visualization.generic import draw_results, line_comparison, point_comparison
 from physicsnemo_cano.visualization.style import figure, save
 from physicsnemo_cano.visualization.summary import draw_summary
+from physicsnemo_cano.visualization.surfaces import render_surface, surface_comparison
 
 __all__ = [
     "Window",
@@ -30,7 +31,9 @@ __all__ = [
     "line_comparison",
     "loss_curve",
     "point_comparison",
+    "render_surface",
     "save",
     "show_field",
+    "surface_comparison",
     "symmetric_limits",
 ]

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
+from skfem import MeshTet, MeshTri
 
 from physicsnemo_cano.datapipes import (
     Airfoil,
     Channel,
+    Composite,
     Darcy,
     Elasticity,
     FieldReader,
+    IrregularDarcy,
     NavierStokes,
     Pipe,
     Plasticity,
@@ -90,6 +93,25 @@ def plasticity(folder):
     }
 
 
+def irregular_darcy(folder):
+    mesh = MeshTri().refined(1)
+    arrays = {k: RNG.uniform(size=(10, 9)).astype(np.float32) for k in ("c_field", "u_field")}
+    mesh_arrays = {"MeshNodes": mesh.p, "MeshElements": mesh.t + 1.0}
+    write_matlab(folder / "Darcy.mat", arrays | mesh_arrays)
+    fields = {"fx": arrays["c_field"][..., None], "target": arrays["u_field"][..., None]}
+    return {"embedding": np.stack([mesh.p.T] * 10), **fields}
+
+
+def composite(folder):
+    mesh = MeshTet().refined(1)
+    arrays = {k: RNG.uniform(size=(10, 26)).astype(np.float32) for k in ("T_field", "D_field")}
+    write_matlab(folder / "Composites.mat", arrays)
+    mesh_arrays = {"Points": mesh.p.T, "Faces": mesh.t.T.astype(float)}
+    write_matlab(folder / "Composites_LBO_basis.mat", mesh_arrays)
+    fields = {"fx": arrays["T_field"][..., None], "target": arrays["D_field"][..., None]}
+    return {"embedding": np.stack([mesh.p.T] * 10), **fields}
+
+
 READERS = {
     Airfoil: (airfoil, (9, 5)),
     Pipe: (pipe, (9, 5)),
@@ -97,6 +119,8 @@ READERS = {
     Darcy: (darcy, (3, 3)),
     NavierStokes: (navier_stokes, (8, 8)),
     Plasticity: (plasticity, (6, 4)),
+    IrregularDarcy: (irregular_darcy, None),
+    Composite: (composite, None),
 }
 
 
@@ -121,7 +145,7 @@ def test_samples_are_the_files(mark, made, tmp_path):
         for key, values in (empty | fields).items():
             assert sample[key].dtype == torch.float32
             np.testing.assert_allclose(sample[key], values[i].astype(np.float32), rtol=1e-7)
-    assert len(train.coordinates) == 2
+    assert len(train.coordinates) == fields["embedding"].shape[-1]
     assert fields["target"].shape[-1] % len(train.targets) == 0
 
 
@@ -175,6 +199,16 @@ def test_weights_are_the_areas(reader, tmp_path):
     points = torch.from_numpy(fields["embedding"][3]).float().unflatten(0, READERS[reader][1])
     expected = node_weights(points, structured=True).flatten()
     torch.testing.assert_close(sample["weights"], expected)
+
+
+@pytest.mark.parametrize("reader", [IrregularDarcy, Composite])
+def test_weights_on_cells_integrate_linear_functions_over_the_unit_square_or_cube(reader, tmp_path):
+    points = READERS[reader][0](tmp_path)["embedding"][0]
+    (tmp_path / "provenance.json").touch()
+    weights = reader(tmp_path, weights=True)[3][0]["weights"].numpy()
+    assert weights.min() > 0
+    assert weights.sum() == pytest.approx(1, rel=1e-6)
+    np.testing.assert_allclose(weights @ points, 0.5, rtol=1e-6)
 
 
 def test_a_cloud_has_no_weights_of_itself(tmp_path):

@@ -17,8 +17,10 @@ from physicsnemo_cano.visualization import (
     field_comparison,
     figure,
     loss_curve,
+    render_surface,
     save,
     show_field,
+    surface_comparison,
     symmetric_limits,
 )
 
@@ -122,3 +124,20 @@ def test_without_matplotlib_the_error_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install physicsnemo-cano[examples]" in done.stdout
+
+
+def test_surfaces_show_the_values_that_face_the_eye():
+    pyvista = pytest.importorskip("pyvista")
+    cube = pyvista.ImageData(dimensions=(3, 3, 3)).cast_to_unstructured_grid()
+    top = (cube.points[:, 2] == 2).astype(float)
+    for view, shown in (((0.01, 0, 1), "red"), ((0.01, 0, -1), "blue")):
+        image = render_surface(cube, top, cmap="bwr", view=view).astype(int)
+        red, _, blue = image.reshape(-1, 3).T
+        assert (np.mean(red > blue), np.mean(blue > red))[shown == "blue"] > 0.9
+        height, width = image.shape[:2]
+        assert 0.9 < height / width < 1.1  # a square, cut out of a wider window
+    drawing = surface_comparison(cube, top, 2 * top, name="u")
+    left, middle, right = (axes.images[0].get_array() for axes in drawing.axes[:3])
+    assert left.shape == middle.shape == right.shape
+    bars = [axes.get_xlim() for axes in drawing.axes[3:]]
+    assert bars == [(0, 1), (0, 1), (-1, 1)]
