@@ -5,6 +5,7 @@
 
 from physicsnemo_cano.datapipes.airfoil import Airfoil
 from physicsnemo_cano.datapipes.darcy import Darcy
+from physicsnemo_cano.datapipes.elastic_block import ElasticBlock
 from physicsnemo_cano.datapipes.elasticity import Elasticity
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 from physicsnemo_cano.datapipes.pipe import Pipe
@@ -15,6 +16,7 @@ __all__ = [
     "Airfoil",
     "Channel",
     "Darcy",
+    "ElasticBlock",
     "Elasticity",
     "FieldReader",
     "NavierStokes",
