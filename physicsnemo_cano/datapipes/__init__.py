@@ -11,6 +11,8 @@ from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 from physicsnemo_cano.datapipes.pipe import Pipe
 from physicsnemo_cano.datapipes.plasticity import Plasticity
 from physicsnemo_cano.datapipes.reader import Channel, FieldReader
+from physicsnemo_cano.datapipes.trajectories import TrajectoryReader
+from physicsnemo_cano.datapipes.unsteady_heat import UnsteadyHeat
 
 __all__ = [
     "Airfoil",
@@ -22,4 +24,6 @@ __all__ = [
     "NavierStokes",
     "Pipe",
     "Plasticity",
+    "TrajectoryReader",
+    "UnsteadyHeat",
 ]

@@ -83,8 +83,15 @@ class Results:
 
     def frame_errors(self) -> np.ndarray:
         """Relative L2 error of every frame of a series on its own, (n, T)."""
-        pairs = ((p, self._points(i, "target")) for i, p in enumerate(self.predictions))
-        return np.array([self._by_frame(p - t) / self._by_frame(t) for p, t in pairs])
+        return np.array([self.frame_errors_of(i, p) for i, p in enumerate(self.predictions)])
+
+    def frame_errors_of(self, index: int, prediction: np.ndarray) -> np.ndarray:
+        """The same of one sample, (T,), for another prediction of it: a series or one frame."""
+        target = self._points(index, "target")
+        prediction = prediction.reshape(len(target), -1)
+        repeats = target.shape[1] // prediction.shape[1]
+        difference = np.tile(prediction, repeats) - target
+        return self._by_frame(difference) / self._by_frame(target)
 
     def _by_frame(self, series: np.ndarray) -> np.ndarray:
         frames = series.astype(float).reshape(len(series), -1, len(self.reader.targets))
@@ -176,6 +183,8 @@ def device_name(device: torch.device) -> str:
 # Rows of the table that not every run has.
 _OPTIONAL = {
     "test_frame_rel_l2": "  of a single frame",
+    "test_rel_l2_short": "  of the last step trained on",
+    "test_rel_l2_long": "  of the last step of a rollout",
     "validation_rel_l2": "relative L2, validation set",
     **{f"test_{name}": f"{name}, test set" for name in LOSSES if name != "relative_l2"},
 }

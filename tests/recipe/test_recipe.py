@@ -505,7 +505,7 @@ class _Clouds:
     """Two clouds of different size, one of them padded."""
 
     path = "clouds"
-    series = None
+    series, n_static = None, 0
 
     def __init__(self, padding=99.0):
         self.padding = padding
