@@ -26,7 +26,12 @@ OWN = {
     "plasticity": {"time_input": True},
 }
 # Sets of the package smithers, and the figures that their examples draw.
-PUBLIC = {"elastic_block": "block_median block_worst clusters errors training"}
+PUBLIC = {
+    "elastic_block": "block_median block_worst clusters errors training",
+    "unsteady_heat": (
+        "clusters error_in_time errors temperature_median temperature_worst training"
+    ),
+}
 
 
 @pytest.mark.parametrize("benchmark", PAPER)
