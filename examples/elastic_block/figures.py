@@ -25,7 +25,7 @@ def draw(results: Results, folder: Path) -> None:
 
 
 def deformed_block(results: Results, index: int) -> Figure:
-    """The deformed mesh: finite elements, prediction and the prediction's error.
+    """The deformed mesh: reference, prediction and the prediction's error.
 
     The first two are coloured by the length of the displacement, with one scale, each on its own
     positions; the third, on the undeformed block, by the length of the displacement's error. The
@@ -37,7 +37,7 @@ def deformed_block(results: Results, index: int) -> Figure:
     drawn = REACH / longest  # displacements may be far smaller or larger than the block
     error = np.linalg.norm(prediction - truth, axis=1)
     panels = (
-        ("finite elements", points + drawn * truth, np.linalg.norm(truth, axis=1)),
+        ("reference", points + drawn * truth, np.linalg.norm(truth, axis=1)),
         (results.metrics["model"], points + drawn * prediction, np.linalg.norm(prediction, axis=1)),
     )
     drawing, ((*fields, last),) = figure(1, 3, size=(4.2, 4.6), sharex=True, sharey=True)

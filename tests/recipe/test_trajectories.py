@@ -285,7 +285,7 @@ def train_decay(file, output, *overrides):
 
 @pytest.mark.parametrize("increments", ["false", "true"])
 def test_a_stopped_run_ends_where_an_unbroken_one_does(file, tmp_path, monkeypatch, increments):
-    overrides = (f"increments={increments}", "training.epochs=3", "validation.fraction=0.25")
+    overrides = (f"increments={increments}", "data.windows=2", "training.epochs=3", "validation.fraction=0.25")
     found = train_decay(file, tmp_path / "unbroken", *overrides)
     calls = iter(range(1, 100))
 
