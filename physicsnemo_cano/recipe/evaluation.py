@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -113,35 +112,6 @@ def _first_broken_frame(field: torch.Tensor, d_u: int) -> int:
     """Number, from 1, of the first frame of a series (N, T d_u) that is not finite."""
     broken = ~field.unflatten(-1, (-1, d_u)).isfinite().all(-1).all(0)
     return int(broken.int().argmax()) + 1
-
-
-def step_errors(errors: np.ndarray, n_trained: int) -> dict[str, Any]:
-    """What the errors of a rollout's frames say, for ``metrics.json``.
-
-    Parameters
-    ----------
-    errors : numpy.ndarray
-        Relative L2 error of every frame of every sample, (n, T).
-    n_trained : int
-        Steps that the model was trained on.
-
-    Returns
-    -------
-    dict
-        ``test_step_rel_l2`` and ``test_step_rel_l2_std``, mean and standard deviation over the
-        samples at each step; ``test_rel_l2_short``, the mean at the last step trained on, and
-        ``test_rel_l2_long``, at the end; ``steps_short`` and ``steps_long``, which steps these are.
-    """
-    mean, n_steps = errors.mean(0), errors.shape[1]
-    short = min(n_trained, n_steps)
-    return {
-        "test_rel_l2_short": float(mean[short - 1]),
-        "test_rel_l2_long": float(mean[-1]),
-        "steps_short": short,
-        "steps_long": n_steps,
-        "test_step_rel_l2": mean.tolist(),
-        "test_step_rel_l2_std": errors.std(0).tolist(),
-    }
 
 
 def mean_predictor_error(reader: FieldReader, statistics: Statistics) -> float:

@@ -28,7 +28,6 @@ from physicsnemo_cano.recipe.evaluation import (
     evaluate,
     inference_ms,
     mean_predictor_error,
-    step_errors,
 )
 from physicsnemo_cano.recipe.fit import fit
 from physicsnemo_cano.recipe.folder import RunFolder, write_text
@@ -236,7 +235,7 @@ def _report(
     if reader.series:
         metrics["test_frame_rel_l2"] = float(results.frame_errors().mean())
     if isinstance(reader, TrajectoryReader):
-        metrics |= step_errors(results.frame_errors(), reader.n_output)
+        metrics |= results.rollout_metrics(reader.n_output)
     results.clusters = cluster_assignments(predict, dataset[results.median][0])
     folder.figures.mkdir(parents=True, exist_ok=True)
     results.write(folder.path)
