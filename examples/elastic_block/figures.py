@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from physicsnemo_cano.recipe import Results
 from physicsnemo_cano.visualization import draw_summary, figure, save, show_field
-from physicsnemo_cano.visualization.style import TRUTH, label
+from physicsnemo_cano.visualization.style import MODEL, TRUTH, label, plain
 
 REACH = 0.1  # length that the largest displacement is drawn with, of the block's side
 
@@ -21,7 +21,21 @@ def draw(results: Results, folder: Path) -> None:
         block = deformed_block(results, index)
         block.suptitle(f"relative L2 error {results.errors[index]:.4f}, {title} of the test set")
         save(block, folder / f"block_{title}.png")
+    save(error_by_modulus(results), folder / "error_by_modulus.png")
     draw_summary(results, folder)
+
+
+def error_by_modulus(results: Results) -> Figure:
+    """Error of each test sample over the modulus of its softest square."""
+    softest = np.array([results.field(i, "fx")[0, :8].min() for i in range(len(results.errors))])
+    if results.reader.log_moduli:
+        softest = np.exp(softest)
+    drawing, ((axes,),) = figure(size=(6.0, 4.0))
+    axes.loglog(softest, results.errors, "o", markersize=4, color=MODEL, alpha=0.7)
+    axes.set_xlabel("modulus of the softest square")
+    axes.set_ylabel("relative L2 error of the sample")
+    plain(axes)
+    return drawing
 
 
 def deformed_block(results: Results, index: int) -> Figure:

@@ -27,7 +27,7 @@ OWN = {
 }
 # Sets of the package smithers, and the figures that their examples draw.
 PUBLIC = {
-    "elastic_block": "block_median block_worst clusters errors training",
+    "elastic_block": "block_median block_worst clusters error_by_modulus errors training",
     "unsteady_heat": (
         "clusters error_in_time errors temperature_median temperature_worst training"
     ),
