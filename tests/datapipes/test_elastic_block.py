@@ -9,14 +9,13 @@ import pytest
 import torch
 
 from physicsnemo_cano.datapipes import ElasticBlock
-from physicsnemo_cano.datapipes.elastic_block import FOLDER
 from physicsnemo_cano.datapipes.files import installed
+from tests.recipe.helpers import public_set
 
 
 @pytest.fixture(scope="module")
 def folder():
-    pytest.importorskip("smithers", reason="needs the extra data")
-    return installed("smithers", FOLDER)
+    return public_set("elastic_block")
 
 
 def test_samples_are_the_files(folder):

@@ -6,14 +6,12 @@ import pytest
 import torch
 
 from physicsnemo_cano.datapipes import UnsteadyHeat
-from physicsnemo_cano.datapipes.files import installed
-from physicsnemo_cano.datapipes.unsteady_heat import FOLDER
+from tests.recipe.helpers import public_set
 
 
 @pytest.fixture(scope="module")
 def folder():
-    pytest.importorskip("smithers", reason="needs the extra data")
-    return installed("smithers", FOLDER)
+    return public_set("unsteady_heat")
 
 
 def test_samples_are_the_files(folder):

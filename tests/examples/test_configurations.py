@@ -8,8 +8,7 @@ import importlib
 import matplotlib.pyplot as plt
 import pytest
 
-from physicsnemo_cano.datapipes.files import installed
-from tests.recipe.helpers import composed, train
+from tests.recipe.helpers import composed, public_set, train
 
 #                 L, H, d, mlp ratio, K_c, batch
 PAPER = {
@@ -57,8 +56,7 @@ def test_all_models_have_the_same_budget(benchmark, model):
 @pytest.mark.parametrize("benchmark", PUBLIC)
 @pytest.mark.parametrize("model", ["cano", "transolver", "flare"])
 def test_public_sets_train_an_epoch(benchmark, model, tmp_path):
-    pytest.importorskip("smithers", reason="needs the extra data")
-    folder = installed("smithers", f"smithers/dataset/datasets/{benchmark}")
+    folder = public_set(benchmark)
     draw = importlib.import_module(f"examples.{benchmark}.figures").draw
     options = (f"model={model}", "training.epochs=1")
     found = train(folder, tmp_path, *options, figures=draw, benchmark=benchmark)

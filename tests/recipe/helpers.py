@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pytest
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from physicsnemo.core import Module
 
+from physicsnemo_cano.datapipes.files import installed
 from physicsnemo_cano.datapipes.matlab import write_matlab
 from physicsnemo_cano.recipe import run
 from physicsnemo_cano.recipe.config import CONF
@@ -84,6 +87,13 @@ def write_block(folder: Path, n: int = 15, shape: tuple[int, int] = (6, 4)) -> P
 def _generated(folder: Path) -> Path:
     (folder / "provenance.json").write_text("{}")
     return folder
+
+
+def public_set(name: str) -> Path:
+    """Folder of a set of smithers, of which nothing is imported."""
+    if importlib.util.find_spec("smithers") is None:
+        pytest.skip("needs the extra data")
+    return installed("smithers", f"smithers/dataset/datasets/{name}")
 
 
 def composed(benchmark: str, *overrides: str) -> DictConfig:
