@@ -29,7 +29,8 @@ def main() -> None:
     if not runs:
         parser.error(f"no <model>/seed<seed>/metrics.json in {args.folder}")
     with args.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, runs[0])
+        columns = [key for key, value in runs[0].items() if not isinstance(value, list)]
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(runs)
 

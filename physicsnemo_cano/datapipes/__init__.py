@@ -6,22 +6,28 @@
 from physicsnemo_cano.datapipes.airfoil import Airfoil
 from physicsnemo_cano.datapipes.composite import Composite
 from physicsnemo_cano.datapipes.darcy import Darcy
+from physicsnemo_cano.datapipes.elastic_block import ElasticBlock
 from physicsnemo_cano.datapipes.elasticity import Elasticity
 from physicsnemo_cano.datapipes.irregular_darcy import IrregularDarcy
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 from physicsnemo_cano.datapipes.pipe import Pipe
 from physicsnemo_cano.datapipes.plasticity import Plasticity
 from physicsnemo_cano.datapipes.reader import Channel, FieldReader
+from physicsnemo_cano.datapipes.trajectories import TrajectoryReader
+from physicsnemo_cano.datapipes.unsteady_heat import UnsteadyHeat
 
 __all__ = [
     "Airfoil",
     "Channel",
     "Composite",
     "Darcy",
+    "ElasticBlock",
     "Elasticity",
     "FieldReader",
     "IrregularDarcy",
     "NavierStokes",
     "Pipe",
     "Plasticity",
+    "TrajectoryReader",
+    "UnsteadyHeat",
 ]

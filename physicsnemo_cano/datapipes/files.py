@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,40 @@ def locate(root: str | Path | None, what: str, hint: str, pattern: str = "") -> 
     if len(found) > 1:
         raise ValueError(f"{path} holds {', '.join(file.name for file in found)}: keep one")
     return found[0]
+
+
+def installed(package: str, folder: str) -> Path:
+    """A folder with data of an installed package; nothing of the package is imported.
+
+    Parameters
+    ----------
+    package : str
+        Its name on PyPI.
+    folder : str
+        From where packages are installed, such as ``smithers/dataset/datasets/elastic_block``.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileNotFoundError
+        If the package is not installed, or has no such folder.
+    """
+    hint = 'Install it: pip install "physicsnemo-cano[data]"'
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise FileNotFoundError(
+            f"The data are files of the package {package}, which is not installed. {hint}"
+        ) from None
+    for file in files:
+        if file.parent.as_posix() == folder:
+            return Path(file.locate()).parent
+    raise FileNotFoundError(
+        f"{package} {importlib.metadata.version(package)} has no folder {folder}. {hint}"
+    )
 
 
 def check_shapes(found: Mapping[str, Any], expected: Shapes, where: Path, hint: str = "") -> None:

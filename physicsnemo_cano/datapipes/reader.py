@@ -69,6 +69,8 @@ class FieldReader(Reader):
         ``None`` where ``target`` is one field. ``rollout`` where it holds the frames that follow
         those in ``fx`` :math:`(N, F d_u)`. ``instants`` where it holds those at the sample's
         ``times`` :math:`(T,)`.
+    n_static : int
+        Of a rollout, the last channels of ``fx`` that are no frames and stay as they are.
     spatial_shape : tuple of int or None
         Shape of the structured mesh whose points are flattened (last axis fastest) into
         :math:`N`; ``None`` for clouds.
@@ -90,6 +92,7 @@ class FieldReader(Reader):
     coordinates: tuple[Channel, ...]
     targets: tuple[Channel, ...]
     series: Literal["rollout", "instants"] | None = None
+    n_static: int = 0
     spatial_shape: tuple[int, ...] | None = None
     source: str = "own data"
     help: str = ""
@@ -182,7 +185,7 @@ class FieldReader(Reader):
         ValueError
             If there is one sample alone.
         """
-        n = len(self)
+        n = len(self.indices)
         if n < 2:
             raise ValueError(f"{self.path}: {n} training sample leaves none for validation")
         n_kept = min(max(round((1 - fraction) * n), 1), n - 1)
@@ -194,7 +197,7 @@ class FieldReader(Reader):
         return len(self.indices)
 
     def _load_sample(self, index: int) -> dict[str, torch.Tensor]:  # PhysicsNeMo's name
-        loaded = self.load(self.indices[index])
+        loaded = self._read(index)
         where = f"{self.path}: sample {index} of the {self.split} set"
         sample = {key: _tensor(key, value, where) for key, value in loaded.items()}
         for key in ("embedding", "target"):
@@ -208,6 +211,9 @@ class FieldReader(Reader):
             sample.pop("weights", None)
         self._check(sample, where)
         return sample
+
+    def _read(self, index: int) -> Mapping[str, np.ndarray | torch.Tensor]:
+        return self.load(self.indices[index])
 
     def _node_weights(self, points: torch.Tensor, where: str) -> torch.Tensor:
         if self.spatial_shape is None:

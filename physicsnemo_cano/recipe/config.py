@@ -139,6 +139,7 @@ _IDENTITY = (
     "normalize",
     "validation",
     "as_cloud",
+    "increments",
     "model",
     "data",
     "training",
@@ -176,6 +177,8 @@ class Recipe:
         Show the model a structured mesh as a cloud of points.
     padding_mode : str
         CANO's convolutions at a mesh's border: ``replicate``, or ``circular`` on periodic domains.
+    increments : bool
+        Of a rollout, let the model predict the difference to the frame before, not the frame.
     metrics : list of str
         Names of losses to measure on the test samples beside the relative L2 error.
     output : str
@@ -197,6 +200,7 @@ class Recipe:
     checkpoint: str | None = None
     as_cloud: bool = False
     padding_mode: str = "replicate"
+    increments: bool = False
     metrics: list[str] = field(default_factory=list)
     output: str = "outputs/${benchmark}/${model.name}/seed${seed}"
     cache: str = '${oc.env:XDG_CACHE_HOME,"~/.cache"}/physicsnemo-cano/${benchmark}'

@@ -73,33 +73,45 @@ def evaluate(
     Raises
     ------
     FloatingPointError
-        If an error is not finite.
+        If an error is not finite; of series, the message says from which frame on.
     """
     dist = DistributedManager()
     predict.model.eval()
     mine = range(dist.rank, len(dataset), dist.world_size)
     batch_size = max(1, batch_size // dist.world_size)
     rows: list[tuple[int, list[float], np.ndarray | None]] = []
+    broken: list[tuple[int, int]] = []
     indices = iter(mine)
     for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine):
         errors, prediction = predict.errors(batch)
         target, mask = batch["target"].double(), batch.get("mask", None)
         values = [errors] + [LOSSES[name](prediction.double(), target, mask) for name in metrics]
         for k, row in enumerate(torch.stack([v.double() for v in values], 1).tolist()):
+            index = next(indices)
             field = prediction[k] if mask is None else prediction[k][mask[k]]
-            rows.append((next(indices), row, field.cpu().numpy() if keep_predictions else None))
-    rows = sorted(gather(rows), key=lambda row: row[0])
-    table = np.array([row for _, row, _ in rows])
-    if not np.isfinite(table[:, 0]).all():
+            rows.append((index, row, field.cpu().numpy() if keep_predictions else None))
+            if not np.isfinite(row[0]):
+                broken.append((index, _first_broken_frame(field, predict.d_u)))
+    rows, broken = sorted(gather(rows), key=lambda row: row[0]), sorted(gather(broken))
+    if broken:
+        frames = target.shape[-1] > predict.d_u
+        named = [f"{i} from step {frame} on" if frames else str(i) for i, frame in broken[:10]]
         raise FloatingPointError(
-            f"The prediction of sample {int(np.argmin(np.isfinite(table[:, 0])))} of "
+            f"The prediction of sample {', '.join(named)} ({len(broken)} of {len(rows)}) of "
             f"{dataset.reader.path} is not finite: the training diverged (try a lower training.lr)"
         )
+    table = np.array([row for _, row, _ in rows])
     return Evaluation(
         table[:, 0],
         dict(zip(metrics, table[:, 1:].T, strict=True)),
         [prediction for *_, prediction in rows] if keep_predictions else [],
     )
+
+
+def _first_broken_frame(field: torch.Tensor, d_u: int) -> int:
+    """Number, from 1, of the first frame of a series (N, T d_u) that is not finite."""
+    broken = ~field.unflatten(-1, (-1, d_u)).isfinite().all(-1).all(0)
+    return int(broken.int().argmax()) + 1
 
 
 def mean_predictor_error(reader: FieldReader, statistics: Statistics) -> float:
@@ -110,6 +122,9 @@ def mean_predictor_error(reader: FieldReader, statistics: Statistics) -> float:
         target = sample["target"]
         if mean.shape[0] not in (1, target.shape[1]):  # a mesh of another size
             mean = mean.mean(0, keepdim=True)
+        if mean.shape[1] != target.shape[2]:  # a series of another length
+            frame = mean.unflatten(1, (-1, len(reader.targets))).mean(1)
+            mean = frame.repeat(1, target.shape[2] // len(reader.targets))
         error = relative_l2(mean.expand_as(target), target, sample.get("mask", None))
         errors.append(error.item())
     return float(np.mean(errors))

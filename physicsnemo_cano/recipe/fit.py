@@ -82,6 +82,8 @@ def fit(
     n_train = len(datasets["train"])
     measured = {name: dataset for name, dataset in datasets.items() if name != "train"}
     batches = SharedBatches(n_train, training.batch_size, seed, dist.rank, dist.world_size)
+    # Windows of trajectories are drawn from seed and epoch, too.
+    datasets["train"].set_generator(torch.Generator().manual_seed(derive_seed(seed)))
     loader = DataLoader(datasets["train"], batch_size=batches.local_batch_size, sampler=batches)
     n_epochs, n_steps = training.epochs, training.epochs * batches.n_steps
     optimizer, schedule = build_optimizer(model, training, n_steps)

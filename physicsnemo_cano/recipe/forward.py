@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from tensordict import TensorDict
 
+from physicsnemo_cano.models import CANO
+
 _OPTIONAL = ("time", "mask", "weights")
 
 
@@ -29,6 +31,8 @@ def call_model(
     Structured samples hand over their coordinates in the mesh's shape, from which a model may
     read the grid it is on. ``time``, ``mask`` and ``weights`` go to the model if the batch has
     them and the model takes them, so models that know nothing of weights run on the same data.
+    Inputs of all points together, ``fx`` of :math:`(B, 1, C)`, are repeated at every point for
+    models other than CANO, which take them no other way.
 
     Parameters
     ----------
@@ -52,5 +56,8 @@ def call_model(
     n_batch, n_points = embedding.shape[:2]
     if spatial_shape is not None:
         embedding = embedding.unflatten(1, spatial_shape)  # (B, *spatial, d_x)
-    output = model(fx=batch["fx"], embedding=embedding, **optional)
+    fx = batch["fx"]
+    if fx.shape[1] == 1 and not isinstance(bare(model), CANO):
+        fx = fx.expand(-1, n_points, -1)
+    output = model(fx=fx, embedding=embedding, **optional)
     return output.reshape(n_batch, n_points, -1).float()

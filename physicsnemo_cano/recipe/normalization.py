@@ -56,6 +56,19 @@ def real_points(sample: TensorDict, key: str) -> torch.Tensor:
     return value if mask is None or value.shape[:1] != mask.shape else value[mask]
 
 
+def _measured(sample: TensorDict, reader: FieldReader, increments: bool) -> dict[str, torch.Tensor]:
+    """What has a scale of its own: (N, C) each, or (1, C) for global inputs."""
+    values = {key: sample[key] for key in _KEYS}
+    if reader.n_static:
+        sizes = (sample["fx"].shape[-1] - reader.n_static, reader.n_static)
+        values["fx"], values["static"] = sample["fx"].split(sizes, -1)
+    if increments:
+        d_u = len(reader.targets)
+        series = torch.cat([values["fx"][:, -d_u:].float(), sample["target"]], -1)
+        values["increment"] = series[:, d_u:] - series[:, :-d_u]
+    return values
+
+
 @dataclass
 class Statistics:
     r"""Means and standard deviations over the training set, and its mean target.
@@ -67,7 +80,9 @@ class Statistics:
         where it is taken node by node, and a standard deviation :math:`(C,)` about it; 0 and 1
         for those that are not to be normalised, so that all are treated alike. All frames of a
         series share one scale: that of ``target`` has the :math:`d_u` channels of a frame, that
-        of a rollout's ``fx`` repeats the same for every frame.
+        of a rollout's ``fx`` repeats the same for every frame, followed by its inputs that stay.
+        Where a model is to predict them, also of ``increment``, :math:`(d_u,)`: from a frame of
+        the target to the next.
     mean_target : torch.Tensor
         The mean training target: node by node, :math:`(N, C)`, where all samples have the same
         number of points and no padding, else by channel, :math:`(1, C)`. To predict it is the
@@ -79,7 +94,12 @@ class Statistics:
     mean_target: torch.Tensor
 
     @classmethod
-    def measure(cls, reader: FieldReader, normalize: Mapping[str, str | None]) -> Statistics:
+    def measure(
+        cls,
+        reader: FieldReader,
+        normalize: Mapping[str, str | None],
+        increments: bool = False,
+    ) -> Statistics:
         """Read the training set once.
 
         Parameters
@@ -89,6 +109,8 @@ class Statistics:
         normalize : mapping of str to {"channels", "nodes", None}
             Which of ``embedding``, ``fx`` and ``target`` to normalise, and whether about one
             mean a channel or, where all samples share a mesh, about the mean at each node.
+        increments : bool, optional, default=False
+            Whether to measure those of a rollout, too.
 
         Returns
         -------
@@ -101,18 +123,19 @@ class Statistics:
             If ``nodes`` is asked for series or samples that differ in size, or coordinates that
             lie far from zero are not to be normalised; or as :func:`checked_samples`.
         """
-        framed = {None: (), "instants": ("target",), "rollout": ("fx", "target")}[reader.series]
-        sums, squares = dict.fromkeys(_KEYS, 0.0), dict.fromkeys(_KEYS, 0.0)
-        counts, nodes = dict.fromkeys(_KEYS, 0), dict.fromkeys(_KEYS, 0.0)
+        rollout = ("fx", "target", "increment")
+        framed = {None: (), "instants": ("target",), "rollout": rollout}[reader.series]
+        about = {**normalize, "static": normalize.get("fx"), "increment": "channels"}
+        sums, squares, nodes = ({} for _ in range(3))
+        counts: dict[str, int] = {}
         origins: dict[str, torch.Tensor] = {}
         padded = False
         for index, sample in enumerate(checked_samples(reader)):
             mask = sample.get("mask", None)
             padded |= mask is not None and not mask.all()
-            for key in _KEYS:
-                value = sample[key]  # (N, C), or (1, C) for global inputs
+            for key, value in _measured(sample, reader, increments).items():
                 far = value.dtype == torch.float64
-                if far and normalize.get(key) is None:
+                if far and about.get(key) is None:
                     raise ValueError(
                         f"{reader.path}: the {key} lies so far from zero that float32 takes its "
                         f"digits; set normalize.{key}=channels"
@@ -120,21 +143,21 @@ class Statistics:
                 # Sums about a point nearby keep the digits of what lies far from zero.
                 origins.setdefault(key, value[:1].double() if far else value.new_zeros(()))
                 value = value.double() - origins[key]
-                if nodes[key] is not None:
+                if nodes.setdefault(key, 0.0) is not None:
                     same = index == 0 or nodes[key].shape == value.shape
                     nodes[key] = nodes[key] + value if same and not padded else None
                 if mask is not None and len(value) == len(mask):
                     value = value[mask]
                 if key in framed:
                     value = value.reshape(-1, len(reader.targets))
-                sums[key] = sums[key] + value.sum(0)
-                squares[key] = squares[key] + value.square().sum(0)
-                counts[key] += len(value)
+                sums[key] = sums.get(key, 0.0) + value.sum(0)
+                squares[key] = squares.get(key, 0.0) + value.square().sum(0)
+                counts[key] = counts.get(key, 0) + len(value)
         means, stds = {}, {}
-        for key in _KEYS:
-            mean, about = sums[key] / counts[key], normalize.get(key)
+        for key in sums:
+            mean = sums[key] / counts[key]
             spread = mean.square()
-            if about == "nodes":
+            if about.get(key) == "nodes":
                 if nodes[key] is None or counts[key] != len(reader) * len(nodes[key]):
                     raise ValueError(
                         f"normalize.{key}=nodes needs one field a sample, all on one mesh without "
@@ -146,13 +169,16 @@ class Statistics:
             # A channel that never changes (up to rounding) carries nothing to scale.
             std[std <= 1e-6 * spread.sqrt()] = 1.0
             mean = mean + origins[key].flatten() if origins[key].ndim else mean
-            if about is None:
+            if about.get(key) is None:
                 mean, std = torch.zeros_like(mean), torch.ones_like(std)
             if key == "fx" and key in framed:
-                n_frames = sample["fx"].shape[-1] // len(mean)
+                n_frames = (sample["fx"].shape[-1] - reader.n_static) // len(mean)
                 mean, std = mean.repeat(n_frames), std.repeat(n_frames)
             means[key] = mean if origins[key].ndim else mean.float()
             stds[key] = std.float()
+        if "static" in means:
+            for scales in (means, stds):
+                scales["fx"] = torch.cat([scales["fx"], scales.pop("static")], -1)
         field, channels = nodes["target"], sums["target"] / counts["target"]
         n_frames = sample["target"].shape[-1] // len(channels)
         mean_target = channels.repeat(1, n_frames) if field is None else field / len(reader)
@@ -173,9 +199,10 @@ class Statistics:
         """Read what :meth:`save` wrote."""
         with np.load(file) as data:
             arrays = {key: torch.from_numpy(data[key]) for key in data.files}
+        keys = [name.removeprefix("std_") for name in arrays if name.startswith("std_")]
         return cls(
-            {key: arrays[f"mean_{key}"] for key in _KEYS},
-            {key: arrays[f"std_{key}"] for key in _KEYS},
+            {key: arrays[f"mean_{key}"] for key in keys},
+            {key: arrays[f"std_{key}"] for key in keys},
             arrays["mean_target_field"],
         )
 

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import copy
+import functools
+from collections.abc import Callable
 
 import torch
 from tensordict import TensorDict
 
+from physicsnemo_cano.datapipes import FieldReader
 from physicsnemo_cano.losses import relative_l2
 from physicsnemo_cano.recipe.forward import call_model
 from physicsnemo_cano.recipe.normalization import Statistics
@@ -82,11 +85,41 @@ class Predictor:
         """One call of the model: (B, N, d_u), in physical units."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp == "bf16"):
             output = call_model(self.model, batch, self.spatial_shape)
+        return self._physical(output, batch)
+
+    def _physical(self, output: torch.Tensor, batch: TensorDict) -> torch.Tensor:
+        """What the model has given for a batch, in physical units."""
         return self.target_scale.restore(output)
 
 
 class Rollout(Predictor):
-    """Frames one after the other, from those before; trained with teacher forcing."""
+    """Frames one after the other, from those before; trained with teacher forcing.
+
+    Where the statistics hold the scale of ``increment``, the model gives the difference to the
+    frame before, else the frame.
+
+    Parameters
+    ----------
+    model, spatial_shape, statistics, device, amp
+        See :class:`Predictor`.
+    n_static : int, optional, default=0
+        The last channels of ``fx``, which are no frames and stay as they are.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        spatial_shape: tuple[int, ...] | None,
+        statistics: Statistics,
+        device: torch.device,
+        amp: str | None = None,
+        n_static: int = 0,
+    ) -> None:
+        super().__init__(model, spatial_shape, statistics, device, amp)
+        self.n_static = n_static
+        self.increments = "increment" in statistics.means
+        if self.increments:
+            self.increment_scale = statistics.scale("increment", device)
 
     def __call__(self, batch: TensorDict) -> torch.Tensor:
         """All frames, each predicted from the input frames and the predictions so far."""
@@ -109,7 +142,18 @@ class Rollout(Predictor):
 
     def _following(self, window: torch.Tensor, frame: torch.Tensor) -> torch.Tensor:
         """The next input: without the oldest frame, with the newest, normalised as the input is."""
-        return torch.cat([window[..., self.d_u :], self.input_scale.normalize(frame)], -1)
+        frames, statics = self._frames_and_statics(window)
+        return torch.cat([frames[..., self.d_u :], self.input_scale.normalize(frame), statics], -1)
+
+    def _frames_and_statics(self, window: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return window.split([window.shape[-1] - self.n_static, self.n_static], -1)
+
+    def _physical(self, output: torch.Tensor, batch: TensorDict) -> torch.Tensor:
+        if not self.increments:
+            return super()._physical(output, batch)
+        frames, _ = self._frames_and_statics(batch["fx"])
+        last = self.input_scale.restore(frames[..., -self.d_u :])
+        return last + self.increment_scale.restore(output)
 
 
 class Instants(Predictor):
@@ -134,6 +178,7 @@ def _at(batch: TensorDict, index: int) -> TensorDict:
     return batch
 
 
-def predictor_for(series: str | None) -> type[Predictor]:
-    """The kind of predictor that samples of a kind of series need."""
-    return {None: Predictor, "rollout": Rollout, "instants": Instants}[series]
+def predictor_for(reader: FieldReader) -> Callable[..., Predictor]:
+    """The kind of predictor that a reader's samples need."""
+    rollout = functools.partial(Rollout, n_static=reader.n_static)
+    return {None: Predictor, "rollout": rollout, "instants": Instants}[reader.series]

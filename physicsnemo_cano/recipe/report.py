@@ -83,8 +83,46 @@ class Results:
 
     def frame_errors(self) -> np.ndarray:
         """Relative L2 error of every frame of a series on its own, (n, T)."""
-        pairs = ((p, self._points(i, "target")) for i, p in enumerate(self.predictions))
-        return np.array([self._by_frame(p - t) / self._by_frame(t) for p, t in pairs])
+        return np.array([self.frame_errors_of(i, p) for i, p in enumerate(self.predictions)])
+
+    def frame_errors_of(self, index: int, prediction: np.ndarray) -> np.ndarray:
+        """The same of one sample, (T,), for another prediction of it: a series or one frame."""
+        target = self._points(index, "target")
+        prediction = prediction.reshape(len(target), -1)
+        repeats = target.shape[1] // prediction.shape[1]
+        difference = np.tile(prediction, repeats) - target
+        return self._by_frame(difference) / self._by_frame(target)
+
+    def rollout_metrics(self, n_trained: int) -> dict[str, Any]:
+        """What ``metrics.json`` says of rollouts beside the error of the whole.
+
+        Parameters
+        ----------
+        n_trained : int
+            Steps of a training sample.
+
+        Returns
+        -------
+        dict
+            ``test_rel_l2_short``, the error of the first ``steps_short`` steps together, no more
+            than were trained on, where ``test_rel_l2`` is that of all ``steps_long``; and
+            ``test_step_rel_l2`` and ``test_step_rel_l2_std``, mean and standard deviation over
+            the samples of each step's error.
+        """
+        steps = self.frame_errors()
+        short = min(n_trained, steps.shape[1])
+        channels, errors = short * len(self.reader.targets), []
+        for index, prediction in enumerate(self.predictions):
+            target = self._points(index, "target")[:, :channels].astype(float)
+            difference = prediction[:, :channels] - target
+            errors.append(np.linalg.norm(difference) / np.linalg.norm(target))
+        return {
+            "test_rel_l2_short": float(np.mean(errors)),
+            "steps_short": short,
+            "steps_long": steps.shape[1],
+            "test_step_rel_l2": steps.mean(0).tolist(),
+            "test_step_rel_l2_std": steps.std(0).tolist(),
+        }
 
     def _by_frame(self, series: np.ndarray) -> np.ndarray:
         frames = series.astype(float).reshape(len(series), -1, len(self.reader.targets))
@@ -176,6 +214,7 @@ def device_name(device: torch.device) -> str:
 # Rows of the table that not every run has.
 _OPTIONAL = {
     "test_frame_rel_l2": "  of a single frame",
+    "test_rel_l2_short": "  of as many steps as trained on",
     "validation_rel_l2": "relative L2, validation set",
     **{f"test_{name}": f"{name}, test set" for name in LOSSES if name != "relative_l2"},
 }

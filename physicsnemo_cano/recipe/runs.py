@@ -19,7 +19,7 @@ from physicsnemo.core import Module
 from physicsnemo.datapipes import Dataset
 from physicsnemo.distributed import DistributedManager
 
-from physicsnemo_cano.datapipes import FieldReader
+from physicsnemo_cano.datapipes import FieldReader, TrajectoryReader
 from physicsnemo_cano.recipe.checkpoint import Progress, find_checkpoint, open_model, read_progress
 from physicsnemo_cano.recipe.config import Recipe, build_model, given_overrides, open_reader
 from physicsnemo_cano.recipe.distributed import SharedBatches, initialize, rank_zero_first, say
@@ -112,8 +112,10 @@ def _train(settings: Recipe, figures: Figures, embedded: Path | None) -> dict[st
                 if not folder.layout.exists():
                     write_text(folder.layout, Layout.of(readers["train"]).text())
                 if not folder.statistics.exists():
-                    normalize = vars(settings.normalize)
-                    Statistics.measure(readers["train"], normalize).save(folder.statistics)
+                    measured = Statistics.measure(
+                        readers["train"], vars(settings.normalize), settings.increments
+                    )
+                    measured.save(folder.statistics)
         statistics = Statistics.load(folder.statistics)
         _announce(settings, model, readers, folder.path)
         transform = statistics.inputs()
@@ -139,6 +141,11 @@ def _open_readers(settings: Recipe, embedded: Path | None) -> dict[str, FieldRea
     """Training, validation (if wanted) and test samples, in this order."""
     validation = settings.validation
     readers = {"train": open_reader(settings.data, "train", embedded)}
+    if settings.increments and readers["train"].series != "rollout":
+        raise ValueError(
+            f"increments=true: {type(readers['train']).__name__} has no frames that follow one "
+            "another, as rollouts have; leave it out"
+        )
     if validation.fraction is not None:
         readers["validation"] = readers["train"].give(validation.fraction)
     elif validation.root is not None:
@@ -186,7 +193,7 @@ def _predictor(
 ) -> Predictor:
     shape = None if settings.as_cloud else reader.spatial_shape
     device, amp = DistributedManager().device, settings.training.amp
-    return predictor_for(reader.series)(model, shape, statistics, device, amp)
+    return predictor_for(reader)(model, shape, statistics, device, amp)
 
 
 def _report(
@@ -227,6 +234,8 @@ def _report(
     results = Results(reader, found.errors, found.predictions, metrics, history)
     if reader.series:
         metrics["test_frame_rel_l2"] = float(results.frame_errors().mean())
+    if isinstance(reader, TrajectoryReader):
+        metrics |= results.rollout_metrics(reader.n_output)
     results.clusters = cluster_assignments(predict, dataset[results.median][0])
     folder.figures.mkdir(parents=True, exist_ok=True)
     results.write(folder.path)

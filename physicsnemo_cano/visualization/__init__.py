@@ -16,6 +16,7 @@ from physicsnemo_cano.visualization.fields import (
     symmetric_limits,
 )
 from physicsnemo_cano.visualization.generic import draw_results, line_comparison, point_comparison
+from physicsnemo_cano.visualization.rollouts import error_in_time, time_strips
 from physicsnemo_cano.visualization.style import figure, save
 from physicsnemo_cano.visualization.summary import draw_summary
 from physicsnemo_cano.visualization.surfaces import render_surface, surface_comparison
@@ -26,6 +27,7 @@ __all__ = [
     "draw_results",
     "draw_summary",
     "error_distribution",
+    "error_in_time",
     "field_comparison",
     "figure",
     "line_comparison",
@@ -36,4 +38,5 @@ __all__ = [
     "show_field",
     "surface_comparison",
     "symmetric_limits",
+    "time_strips",
 ]

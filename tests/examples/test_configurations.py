@@ -3,9 +3,12 @@
 
 """Every benchmark's paper scale is the paper's, and its command makes what it needs."""
 
+import importlib
+
+import matplotlib.pyplot as plt
 import pytest
 
-from tests.recipe.helpers import composed
+from tests.recipe.helpers import composed, public_set, train
 
 #                 L, H, d, mlp ratio, K_c, batch, epochs
 PAPER = {
@@ -23,6 +26,13 @@ OWN = {
     "darcy": {"unified_pos": True, "ref": 8, "padding_mode": "replicate"},
     "plasticity": {"time_input": True},
 }
+# Sets of the package smithers, and the figures that their examples draw.
+PUBLIC = {
+    "elastic_block": "block_median block_worst clusters error_by_modulus errors training",
+    "unsteady_heat": (
+        "clusters error_in_time errors temperature_median temperature_worst training"
+    ),
+}
 
 
 @pytest.mark.parametrize("benchmark", PAPER)
@@ -37,9 +47,25 @@ def test_paper_scale_is_the_papers(benchmark):
         assert cfg.model[key] == value
 
 
-@pytest.mark.parametrize("benchmark", PAPER)
+@pytest.mark.parametrize("benchmark", [*PAPER, *PUBLIC])
 @pytest.mark.parametrize("model", ["transolver", "flare"])
 def test_all_models_have_the_same_budget(benchmark, model):
     cano, other = (composed(benchmark, f"model={name}") for name in ("cano", model))
     for group in ("size", "training", "data", "normalize", "as_cloud"):
         assert cano[group] == other[group]
+
+
+@pytest.mark.parametrize("benchmark", PUBLIC)
+@pytest.mark.parametrize("model", ["cano", "transolver", "flare"])
+def test_public_sets_train_an_epoch(benchmark, model, tmp_path):
+    folder = public_set(benchmark)
+    draw = importlib.import_module(f"examples.{benchmark}.figures").draw
+    options = (f"model={model}", "training.epochs=1")
+    found = train(folder, tmp_path, *options, figures=draw, benchmark=benchmark)
+    assert found["data"] == "published"
+    assert 0 < found["test_rel_l2"] < 20
+    drawn = {file.stem: file for file in (tmp_path / "figures").glob("*.png")}
+    expected = PUBLIC[benchmark].split()
+    assert sorted(drawn) == [name for name in expected if model == "cano" or name != "clusters"]
+    for file in drawn.values():
+        assert plt.imread(file)[..., :3].std() > 0.02  # not blank

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -15,12 +16,14 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pytest
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from physicsnemo.core import Module
 
 from physicsnemo_cano.datapipes import Channel, FieldReader
+from physicsnemo_cano.datapipes.files import installed
 from physicsnemo_cano.datapipes.matlab import write_matlab
 from physicsnemo_cano.recipe import run
 from physicsnemo_cano.recipe.config import CONF
@@ -105,6 +108,13 @@ class PaddedClouds(FieldReader):
 def _generated(folder: Path) -> Path:
     (folder / "provenance.json").write_text("{}")
     return folder
+
+
+def public_set(name: str) -> Path:
+    """Folder of a set of smithers, of which nothing is imported."""
+    if importlib.util.find_spec("smithers") is None:
+        pytest.skip("needs the extra data")
+    return installed("smithers", f"smithers/dataset/datasets/{name}")
 
 
 def composed(benchmark: str, *overrides: str) -> DictConfig:

@@ -452,6 +452,24 @@ def test_call_model_gives_what_the_model_takes():
     assert model.seen["weights"] is None
 
 
+def test_inputs_of_all_points_are_repeated_for_models_that_need_it():
+    from physicsnemo_cano import CANO
+
+    fx = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    batch = TensorDict({"fx": fx, "embedding": torch.rand(2, 5, 3)})
+    model = _Model()
+    forward.call_model(model, batch, None)
+    assert torch.equal(model.seen["fx"], fx.repeat(1, 5, 1))
+    cano = CANO(2, 1, 3, n_layers=1, n_hidden=8, n_head=2).eval()
+    seen = []
+    cano.register_forward_pre_hook(lambda _, args, kw: seen.append(kw["fx"]), with_kwargs=True)
+    once = forward.call_model(cano, batch, None)
+    assert seen[0].shape == (2, 1, 2)
+    batch["fx"] = fx.repeat(1, 5, 1)
+    repeated = forward.call_model(cano, batch, None)
+    torch.testing.assert_close(once, repeated)
+
+
 def test_muon_gets_the_matrices_only():
     from physicsnemo_cano import CANO
 
@@ -489,7 +507,7 @@ class _Clouds:
     """Two clouds of different size, one of them padded."""
 
     path = "clouds"
-    series = None
+    series, n_static = None, 0
 
     def __init__(self, padding=99.0):
         self.padding = padding

@@ -53,7 +53,7 @@ def finished(request, data, tmp_path_factory):
 
 # Two channels a frame, three frames in, four out.
 class _Frames:
-    path, series = "frames", "rollout"
+    path, series, n_static = "frames", "rollout", 0
     targets = (Channel("u"), Channel("v"))
 
     def __len__(self):

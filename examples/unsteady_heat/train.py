@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
+"""Train or evaluate a model on the unsteady heat set; see README.md."""
+
+import hydra
+from figures import draw
+from omegaconf import DictConfig
+
+from physicsnemo_cano.datapipes.files import installed
+from physicsnemo_cano.datapipes.unsteady_heat import FOLDER
+from physicsnemo_cano.recipe import run
+
+
+@hydra.main(version_base="1.3", config_path="../../conf", config_name="unsteady_heat")
+def main(cfg: DictConfig) -> None:
+    """Run what the configuration says."""
+    run(cfg, figures=draw, embedded_data=lambda _: installed("smithers", FOLDER))
+
+
+if __name__ == "__main__":
+    main()

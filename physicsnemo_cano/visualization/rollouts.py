@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
+"""Figures of a field that is predicted frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from physicsnemo_cano.visualization.fields import show_field, symmetric_limits
+from physicsnemo_cano.visualization.style import MODEL, MUTED, figure, label, plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def time_strips(
+    points: np.ndarray,
+    target: np.ndarray,
+    prediction: np.ndarray,
+    *,
+    frames: Mapping[int, str],
+    coordinates: Sequence[object],
+    titles: Sequence[str],
+    triangles: np.ndarray | None = None,
+) -> Figure:
+    """Reference, prediction and their difference, a column a time.
+
+    Reference and prediction share one scale over all times shown, the differences another.
+
+    Parameters
+    ----------
+    points : numpy.ndarray
+        As in :func:`show_field`.
+    target, prediction : numpy.ndarray
+        Of shape (n_i, n_j, T) or (N, T).
+    frames : mapping of int to str
+        Which frames, from 0, and what stands over them.
+    coordinates : sequence
+        Names of the two coordinates.
+    titles : pair of str
+        Beside the first two rows.
+    triangles : numpy.ndarray, optional
+        As in :func:`show_field`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Three rows.
+    """
+    chosen = list(frames)
+    target, prediction = target[..., chosen], prediction[..., chosen]
+    shared = symmetric_limits(target)
+    rows = (
+        (titles[0], target, shared),
+        (titles[1], prediction, shared),
+        ("difference", prediction - target, symmetric_limits(prediction - target)),
+    )
+    drawing, panels = figure(3, len(chosen), size=(2.6, 2.5), sharex=True, sharey=True)
+    for (name, field, limits), axes in zip(rows, panels, strict=True):
+        for k, panel in enumerate(axes):
+            image = show_field(
+                panel, points, field[..., k], cmap="RdBu_r", limits=limits, triangles=triangles
+            )
+            label(panel, coordinates)
+            panel.label_outer()
+        axes[0].set_ylabel(f"{name}\n{axes[0].get_ylabel()}")
+        drawing.colorbar(image, ax=axes.tolist(), pad=0.01, extend="both")
+    for panel, title in zip(panels[0], frames.values(), strict=True):
+        panel.set_title(title, fontsize=10)
+    return drawing
+
+
+def error_in_time(results, times: np.ndarray, name: str, *, log: bool = False) -> Figure:
+    """Relative L2 error of every frame: the mean and the middle 80 % of the test set.
+
+    Beside it the error of repeating the last input frame.
+
+    Parameters
+    ----------
+    results : Results
+        Of rollouts of one length.
+    times : numpy.ndarray
+        Of the predicted frames, (T,).
+    name : str
+        Of the time, for the axis.
+    log : bool, optional, default=False
+        Whether the errors are drawn on a logarithmic axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    errors, repeated, d_u = results.frame_errors(), [], len(results.reader.targets)
+    for index in range(len(errors)):
+        frames = results.field(index, "fx")
+        frames = frames[..., : frames.shape[-1] - results.reader.n_static]
+        repeated.append(results.frame_errors_of(index, frames[..., -d_u:]))
+    drawing, ((axes,),) = figure(size=(6.0, 4.0))
+    low, high = np.quantile(errors, (0.1, 0.9), axis=0)
+    axes.fill_between(times, low, high, color=MODEL, alpha=0.2, linewidth=0)
+    axes.plot(times, np.mean(errors, 0), color=MODEL, label=f"{results.metrics['model']}, mean")
+    axes.plot(times, np.mean(repeated, 0), color=MUTED, linestyle=":", label="last input frame")
+    if log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel(name)
+    axes.set_ylabel("relative L2 error of the frame")
+    axes.legend(frameon=False)
+    plain(axes)
+    return drawing
