@@ -254,7 +254,11 @@ class FieldReader(Reader):
 def _tensor(key: str, value: np.ndarray | torch.Tensor, where: str) -> torch.Tensor:
     """A tensor of float32 or bool; inputs that lie far from zero keep float64 and so their digits,
     until the recipe has taken their mean away."""
-    tensor = value if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
+    if not isinstance(value, torch.Tensor):
+        value = np.array(value)
+        if value.dtype.kind not in "biufc":
+            raise ValueError(f"{where} has {value.dtype} as {key}, expected numbers")
+    tensor = torch.as_tensor(value)
     if tensor.dtype == torch.bool:
         return tensor
     if tensor.is_complex():

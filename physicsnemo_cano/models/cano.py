@@ -90,8 +90,8 @@ class CANOBlock(nn.Module):
         Width of the feed-forward network in units of ``dim``.
     act : str
         Activation of the feed-forward network.
-    **attention
-        Arguments of :class:`~physicsnemo_cano.ClusterAttention`.
+    attention : ClusterAttention
+        Of ``dim`` features.
 
     Forward
     -------
@@ -105,10 +105,10 @@ class CANOBlock(nn.Module):
         Shape :math:`(B, N, C)`.
     """
 
-    def __init__(self, dim: int, mlp_ratio: int, act: str, **attention) -> None:
+    def __init__(self, dim: int, mlp_ratio: int, act: str, attention: ClusterAttention) -> None:
         super().__init__()
         self.norm_attention = nn.LayerNorm(dim)
-        self.attention = ClusterAttention(dim, **attention)
+        self.attention = attention
         self.norm_mlp = nn.LayerNorm(dim)
         self.mlp = Mlp(dim, dim * mlp_ratio, dim, act_layer=act)
 
@@ -311,14 +311,17 @@ class CANO(Module):
                 n_hidden,
                 mlp_ratio,
                 act,
-                heads=n_head,
-                dim_head=n_hidden // n_head,
-                dropout=dropout,
-                n_clusters=slice_num,
-                spatial_shape=structured_shape,
-                padding_mode=padding_mode,
-                normalize_queries=normalize_queries,
-                chunk_size=chunk_size,
+                ClusterAttention(
+                    n_hidden,
+                    heads=n_head,
+                    dim_head=n_hidden // n_head,
+                    dropout=dropout,
+                    n_clusters=slice_num,
+                    spatial_shape=structured_shape,
+                    padding_mode=padding_mode,
+                    normalize_queries=normalize_queries,
+                    chunk_size=chunk_size,
+                ),
             )
             for _ in range(n_layers)
         )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import torch
-from physicsnemo.optim import CombinedOptimizer
+from physicsnemo.optim import CombinedOptimizer, Muon
 from torch.optim.lr_scheduler import OneCycleLR
 
 from physicsnemo_cano.recipe.config import Training
@@ -49,7 +49,7 @@ def build_optimizer(
         rest = [p for p in model.parameters() if id(p) not in chosen]
         optimizer = CombinedOptimizer(
             [
-                torch.optim.Muon(muon, adjust_lr_fn="match_rms_adamw", **options),
+                Muon(muon, adjust_lr_fn="match_rms_adamw", **options),
                 torch.optim.AdamW(rest, **options),
             ]
         )

@@ -358,6 +358,7 @@ class Own(FieldReader):
         ({"mask": np.ones(4)}, "a mask that is not bool"),
         ({"mask": np.ones(3, bool)}, r"mask of shape \(3,\), expected \(4,\)"),
         ({"target": np.zeros((4, 2), complex)}, "complex target"),
+        ({"target": np.full((4, 2), "a")}, "<U1 as target, expected numbers"),
     ],
 )
 def test_a_sample_that_is_not_what_its_reader_says(changed, message, tmp_path):

@@ -550,25 +550,6 @@ def test_bad_inputs_are_refused(options, inputs, message):
         model(**options)(**inputs)
 
 
-class OnItsGrid(CANO):
-    """A subclass that fixes its own grid, under another name of the argument."""
-
-    def __init__(self, side, widths=None):
-        super().__init__(2, 3, 2, **SMALL, structured_shape=(side, side))
-        self.widths = widths
-
-
-def test_a_subclass_that_fixes_its_grid_is_opened(tmp_path):
-    model = OnItsGrid(np.int64(4), widths=np.array([1.5, 2])).eval()
-    model.save(str(tmp_path / "grid.mdlus"))
-    again = Module.from_checkpoint(str(tmp_path / "grid.mdlus")).eval()
-    assert type(again) is OnItsGrid
-    assert again.structured_shape == [4, 4]
-    assert again.widths == [1.5, 2]
-    x = torch.rand(1, 16, 2), torch.rand(1, 16, 2)
-    assert torch.equal(again(*x), model(*x))
-
-
 def test_numbers_of_numpy_are_stored(tmp_path):
     sizes = {name: np.int64(size) for name, size in SMALL.items() if isinstance(size, int)}
     model = CANO(np.int32(2), np.int64(3), np.int64(2), **{**SMALL, **sizes}, dropout=np.float32(0))
