@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Location = Literal["points", "cells"]
 
+# Of these a file that ends too early is found; VTK reads others, such as .ply, to uninitialised
+# memory or a crash then.
+_READABLE = (".vtp", ".vtu", ".vtk", ".stl")
 # What can hold fields, by VTK's class of mesh.
 _WRITABLE = {"PolyData": (".vtp", ".vtk"), "UnstructuredGrid": (".vtu", ".vtk")}
 
@@ -35,7 +38,7 @@ class MeshCloud:
     Parameters
     ----------
     file : str or Path
-        A surface or a volume: ``.vtp``, ``.vtu``, ``.vtk``, ``.stl``, or what else pyvista reads.
+        A surface or a volume: ``.vtp``, ``.vtu``, ``.vtk`` or ``.stl``.
     location : {"points", "cells"}, optional, default="points"
         Where fields are read and written.
 
@@ -51,7 +54,7 @@ class MeshCloud:
     ImportError
         If pyvista is not installed.
     ValueError
-        If the file holds no mesh with points and cells.
+        If the file is of another kind, or holds no mesh with points and cells.
     """
 
     def __init__(self, file: str | Path, location: Location = "points") -> None:
@@ -60,6 +63,11 @@ class MeshCloud:
         self.file, self.location = absolute(file), location
         if not self.file.is_file():
             raise FileNotFoundError(f"No mesh at {self.file}")
+        if self.file.suffix.lower() not in _READABLE:
+            raise ValueError(
+                f"{self.file} is none of {', '.join(_READABLE)}; convert it: "
+                "pyvista.read(...).save('mesh.vtp'), or mesh.vtu for a volume"
+            )
         mesh = _read(self.file)
         kind = type(mesh).__name__
         if kind not in _WRITABLE:

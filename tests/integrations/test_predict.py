@@ -197,9 +197,12 @@ def test_files_that_are_no_such_meshes(tmp_path):
     checkpoint(tmp_path)
     with pytest.raises(FileNotFoundError, match="No mesh at"):
         ask(tmp_path, tmp_path / "absent.vtp", tmp_path / "out.vtp")
-    pyvista.ImageData(dimensions=(3, 3, 3)).save(tmp_path / "image.vti")
+    pyvista.ImageData(dimensions=(3, 3, 3)).save(tmp_path / "image.vtk")
     with pytest.raises(ValueError, match="holds ImageData, expected a surface"):
-        ask(tmp_path, tmp_path / "image.vti", tmp_path / "out.vtp")
+        ask(tmp_path, tmp_path / "image.vtk", tmp_path / "out.vtp")
+    sphere().save(tmp_path / "body.ply")
+    with pytest.raises(ValueError, match=r"none of \.vtp, \.vtu, \.vtk, \.stl; convert it"):
+        ask(tmp_path, tmp_path / "body.ply", tmp_path / "out.vtp")
     loose = pyvista.PolyData(np.vstack([sphere().points, [[9, 9, 9]]]), sphere().faces)
     loose.save(tmp_path / "loose.vtp")
     with pytest.raises(ValueError, match=r"1 points belong to no cell.*location=cells"):
