@@ -41,6 +41,8 @@ class Request:
         ``points`` or ``cells``.
     inputs : list of str
         Fields of the mesh that the model takes as its input function, in its order.
+    parameters : list of float
+        Inputs of all points together, such as the free stream, behind ``inputs``.
     weights : bool or None
         Whether areas or volumes weigh the points; by default as in training.
     chunk_size : int
@@ -56,6 +58,7 @@ class Request:
     output: str
     location: str = "points"
     inputs: list[str] = field(default_factory=list)
+    parameters: list[float] = field(default_factory=list)
     weights: bool | None = None
     chunk_size: int = 65536
     suffix: str = ""
@@ -92,12 +95,13 @@ def predict(request: Request) -> list[str]:
     cloud.check_output(request.output, names)
     embedding = cloud.coordinates(len(statistics.means["embedding"]))
     given = cloud.fields(request.inputs)
-    fx = torch.cat([embedding[:, :0], *given], 1)
+    parameters = torch.tensor(request.parameters, dtype=torch.float64)
+    fx = torch.cat([embedding[:, :0], *given, parameters.expand(len(embedding), -1)], 1)
     if fx.shape[1] != len(statistics.means["fx"]):
         raise ValueError(
-            f"inputs={request.inputs} are {fx.shape[1]} channels, the model takes "
-            f"{len(statistics.means['fx'])} beside the coordinates; the mesh has "
-            f"{sorted(cloud.data.keys())}"
+            f"inputs={request.inputs} and parameters={request.parameters} are {fx.shape[1]} "
+            f"channels, the model takes {len(statistics.means['fx'])} beside the coordinates; the "
+            f"mesh has {sorted(cloud.data.keys())}"
         )
     inputs = {"embedding": embedding, "fx": fx}
     # In float64, so that a position far from zero keeps its digits.
@@ -105,6 +109,7 @@ def predict(request: Request) -> list[str]:
     channels = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
     for name, values in zip(request.inputs, given, strict=True):
         channels += [f"field {name!r}"] * values.shape[1]
+    channels += [f"parameters[{i}]" for i in range(len(parameters))]
     bare = torch.cat([(statistics.means[k] == 0) & (statistics.stds[k] == 1) for k in inputs])
     normal = torch.cat([*map(batch.get, inputs)], 1)
     _check_range(channels, torch.cat([embedding, fx], 1), normal, bare)
@@ -187,7 +192,7 @@ def parse(arguments: Sequence[str]) -> Request:
     ----------
     arguments : sequence of str
         Of the command line. ``inputs`` are names between commas, in brackets or not; a name with
-        a comma stands in double quotes.
+        a comma stands in double quotes. ``parameters`` are numbers in the same form.
 
     Returns
     -------
@@ -222,10 +227,16 @@ def _names(text: str) -> list[str]:
 
 _READ = {
     "inputs": _names,
+    "parameters": lambda text: [float(number) for number in _names(text)],
     "weights": lambda text: {"true": True, "false": False, "null": None}[text.lower()],
     "chunk_size": int,
 }
-_EXPECTED = {"weights": "true, false or null", "chunk_size": "a whole number", "inputs": "names"}
+_EXPECTED = {
+    "weights": "true, false or null",
+    "chunk_size": "a whole number",
+    "inputs": "names",
+    "parameters": "numbers, such as [0.8,1.5]",
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -26,6 +26,12 @@ def test_the_page_on_own_data(tmp_path):
     blocks = re.findall(r"^```bash\n(.*?)^```", page, flags=re.S | re.M)
     commands = [line for block in blocks for line in block.splitlines()]
     assert commands.pop(0).startswith("pip install ")
+    assert commands[:2] == [
+        'python -c "import physicsnemo_cano as p, shutil; '
+        "shutil.copytree(p.__path__[0] + '/template', 'plates')\"",
+        "cd plates",
+    ]
+    del commands[:2]  # the template is in the wheel, not in an editable installation
     run = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     for command in commands:
         program, rest = command.split(" ", 1)

@@ -529,3 +529,36 @@ def test_a_real_car(tmp_path):
     expected = by_hand(model, statistics, car["vertices"])
     np.testing.assert_allclose(written["pressure"], expected[:, 0], rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(written["measured"], car["press"][0])
+
+
+def test_parameters_are_inputs_of_all_points(tmp_path):
+    model, statistics = checkpoint(tmp_path, channels=3, weights=False)
+    mesh = sphere()
+    mesh.point_data["heat"] = np.linspace(0, 1, mesh.n_points)
+    mesh.save(tmp_path / "in.vtp")
+    request = parse(
+        [f"checkpoint={tmp_path}", f"input={tmp_path / 'in.vtp'}", f"output={tmp_path / 'out.vtp'}"]
+        + ["inputs=heat", "parameters=[0.25, 1e-1]", "device=cpu"]
+    )
+    names = predict(request)
+    written = pyvista.read(tmp_path / "out.vtp")
+    fx = np.column_stack([mesh["heat"], np.full(mesh.n_points, 0.25), np.full(mesh.n_points, 0.1)])
+    expected = by_hand(model, statistics, torch.tensor(mesh.points), torch.tensor(fx).float())
+    found = np.column_stack([written[name] for name in names])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_parameters_alone_equal_one_token(tmp_path):
+    model, statistics = checkpoint(tmp_path, channels=2, weights=False)
+    sphere().save(tmp_path / "in.vtp")
+    names = ask(tmp_path, tmp_path / "in.vtp", tmp_path / "out.vtp", parameters=[0.5, 0.75])
+    written = pyvista.read(tmp_path / "out.vtp")
+    token = torch.tensor([[0.5, 0.75]])
+    expected = by_hand(model, statistics, torch.tensor(sphere().points), token)
+    found = np.column_stack([written[name] for name in names])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_parameters_are_numbers():
+    with pytest.raises(ValueError, match="parameters=fast: expected numbers"):
+        parse(["parameters=fast"])
