@@ -3,7 +3,7 @@
 
 """What needs no network: errors of simple models on the pipe turbulence test samples.
 
-    python examples/pipe_turbulence/baselines.py data/pipe_turbulence
+python examples/pipe_turbulence/baselines.py data/pipe_turbulence
 """
 
 import sys

@@ -17,7 +17,7 @@ from tests.examples.generator_checks import (
     stop_while_saving,
 )
 
-FIVE = "--n-runs 5 --workers 1 --seed 3 --size 0.3 --step 0.02".split()
+FIVE = ["--n-runs", "5", "--workers", "1", "--seed", "3", "--size", "0.3", "--step", "0.02"]
 
 
 @pytest.fixture(scope="module")
