@@ -11,6 +11,7 @@ from physicsnemo_cano.datapipes.elasticity import Elasticity
 from physicsnemo_cano.datapipes.irregular_darcy import IrregularDarcy
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
 from physicsnemo_cano.datapipes.pipe import Pipe
+from physicsnemo_cano.datapipes.pipe_turbulence import PipeTurbulence
 from physicsnemo_cano.datapipes.plasticity import Plasticity
 from physicsnemo_cano.datapipes.reader import Channel, FieldReader
 from physicsnemo_cano.datapipes.trajectories import TrajectoryReader
@@ -27,6 +28,7 @@ __all__ = [
     "IrregularDarcy",
     "NavierStokes",
     "Pipe",
+    "PipeTurbulence",
     "Plasticity",
     "TrajectoryReader",
     "UnsteadyHeat",

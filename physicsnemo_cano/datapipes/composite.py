@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-import torch
-
 from physicsnemo_cano.datapipes.files import check_samples, locate
 from physicsnemo_cano.datapipes.matlab import MatlabFile
-from physicsnemo_cano.datapipes.quadrature import node_weights
-from physicsnemo_cano.datapipes.reader import Channel, FieldReader, first_80_percent, source_of
+from physicsnemo_cano.datapipes.one_mesh import OneMesh
+from physicsnemo_cano.datapipes.reader import Channel, first_80_percent, source_of
 
 _FILE, _MESH = "Composites.mat", "Composites_LBO_basis.mat"
 _TRAIN, _TEST = 400, 100
 
 
-class Composite(FieldReader):
+class Composite(OneMesh):
     r"""Samples of the composite benchmark, from the published files or generated ones.
 
     A folder with ``Composites.mat``, in it ``T_field`` and ``D_field`` :math:`(n, N)`, temperature
@@ -31,11 +28,6 @@ class Composite(FieldReader):
     A sample holds ``embedding`` :math:`(N, 3)`, the nodes; ``fx`` :math:`(N, 1)`, the temperature;
     ``target`` :math:`(N, 1)`, the deformation; and with ``data.weights=true`` ``weights``
     :math:`(N,)`, the integrals of the nodes' basis functions.
-
-    Attributes
-    ----------
-    cells : numpy.ndarray
-        The cells' nodes, :math:`(M, 4)` or :math:`(M, 3)`, counted from 0.
     """
 
     coordinates = (Channel("x", "m"), Channel("y", "m"), Channel("z", "m"))
@@ -55,24 +47,11 @@ class Composite(FieldReader):
         with MatlabFile(file, expected, self.help) as matlab:
             n, n_nodes = matlab.shapes["T_field"]
             check_samples(n, _TRAIN + _TEST if published else 2, file, self.help)
-            self._temperature, self._deformation = (
-                torch.from_numpy(matlab[name][:].astype(np.float32)) for name in expected
-            )
+            arrays = [matlab[name][:] for name in expected]
         file = locate(self.path, "composite", self.help, f"**/{_MESH}")
         expected = {"Points": (n_nodes, 3), "Faces": ("M", "vertices")}
         with MatlabFile(file, expected, self.help) as matlab:
-            self._embedding = torch.from_numpy(matlab["Points"][:].astype(np.float32))
-            self.cells = matlab.cells("Faces", n_nodes)
-        self._weights = node_weights(self._embedding, cells=torch.from_numpy(self.cells))
+            self.hold(*arrays, matlab["Points"][:], matlab.cells("Faces", n_nodes))
         if n < _TRAIN + _TEST:
             return first_80_percent(n)
         return range(_TRAIN), range(n - _TEST, n)
-
-    def load(self, index: int) -> dict[str, torch.Tensor]:
-        """A sample, by its index in the file."""
-        return {
-            "embedding": self._embedding,
-            "fx": self._temperature[index, :, None],
-            "target": self._deformation[index, :, None],
-            "weights": self._weights,
-        }

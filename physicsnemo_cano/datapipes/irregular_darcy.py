@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-import torch
-
 from physicsnemo_cano.datapipes.files import check_samples, locate
 from physicsnemo_cano.datapipes.matlab import MatlabFile
-from physicsnemo_cano.datapipes.quadrature import node_weights
-from physicsnemo_cano.datapipes.reader import Channel, FieldReader, parts_of, source_of
+from physicsnemo_cano.datapipes.one_mesh import OneMesh
+from physicsnemo_cano.datapipes.reader import Channel, parts_of, source_of
 
 _FILE = "Darcy.mat"
 
 
-class IrregularDarcy(FieldReader):
+class IrregularDarcy(OneMesh):
     r"""Samples of the irregular Darcy benchmark, from the published file or a generated one.
 
     A folder with ``Darcy.mat``, in it ``c_field`` and ``u_field`` :math:`(n, N)`, permeability and
@@ -29,11 +26,6 @@ class IrregularDarcy(FieldReader):
     A sample holds ``embedding`` :math:`(N, 2)`, the nodes; ``fx`` :math:`(N, 1)`, the
     permeability; ``target`` :math:`(N, 1)`, the pressure; and with ``data.weights=true``
     ``weights`` :math:`(N,)`, the integrals of the nodes' basis functions.
-
-    Attributes
-    ----------
-    cells : numpy.ndarray
-        The triangles' nodes, :math:`(M, 3)`, counted from 0.
     """
 
     coordinates = (Channel("x"), Channel("y"))
@@ -58,20 +50,7 @@ class IrregularDarcy(FieldReader):
         with MatlabFile(file, expected, self.help) as matlab:
             n, n_nodes = matlab.shapes["c_field"]
             check_samples(n, 2, file, self.help)
-            self._permeability, self._pressure, points = (
-                torch.from_numpy(matlab[name][:].astype(np.float32))
-                for name in ("c_field", "u_field", "MeshNodes")
-            )
-            self.cells = matlab.cells("MeshElements", n_nodes).T
-        self._embedding = points.T.contiguous()
-        self._weights = node_weights(self._embedding, cells=torch.from_numpy(self.cells))
+            fields = (matlab[name][:] for name in ("c_field", "u_field"))
+            cells = matlab.cells("MeshElements", n_nodes)
+            self.hold(*fields, matlab["MeshNodes"][:].T, cells.T)
         return parts_of(n)
-
-    def load(self, index: int) -> dict[str, torch.Tensor]:
-        """A sample, by its index in the file."""
-        return {
-            "embedding": self._embedding,
-            "fx": self._permeability[index, :, None],
-            "target": self._pressure[index, :, None],
-            "weights": self._weights,
-        }

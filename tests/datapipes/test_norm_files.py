@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from physicsnemo_cano.datapipes import Composite, IrregularDarcy
+from physicsnemo_cano.datapipes import Composite, IrregularDarcy, PipeTurbulence
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 from tests.datapipes.test_matlab import WRITERS
 
@@ -31,6 +31,32 @@ def test_irregular_darcy_by_hand(write, tmp_path):
     np.testing.assert_array_equal(sample["embedding"], SQUARE.T)
     assert test.cells.tolist() == [[0, 1, 2], [1, 3, 2]]
     np.testing.assert_allclose(sample["weights"], np.array([1, 3, 3, 2]) / 6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("rows", [False, True])
+def test_pipe_turbulence_by_hand(write, rows, tmp_path):
+    speed = np.arange(20.0).reshape(5, 4)
+    elements = np.array([[1.0, 2, 3], [2, 4, 3]])
+    arrays = {"Input": speed, "Output": speed / 4 + 1, "nodes": SQUARE.T}
+    write(tmp_path / "Turbulence.mat", arrays | {"elements": elements.T if rows else elements})
+    (tmp_path / "provenance.json").touch()
+    test = PipeTurbulence(tmp_path, "test", weights=True)
+    sample, _ = test[0]
+    assert (len(PipeTurbulence(tmp_path)), len(test)) == (4, 1)
+    assert sample["fx"][:, 0].tolist() == [16, 17, 18, 19]
+    assert sample["target"][:, 0].tolist() == [5, 5.25, 5.5, 5.75]
+    np.testing.assert_array_equal(sample["embedding"], SQUARE.T)
+    assert test.cells.tolist() == [[0, 1, 2], [1, 3, 2]]
+    np.testing.assert_allclose(sample["weights"], np.array([1, 3, 3, 2]) / 6, rtol=1e-6)
+
+
+def test_elements_that_are_no_triangles_are_refused(tmp_path):
+    arrays = {"Input": np.ones((5, 4)), "Output": np.ones((5, 4)), "nodes": SQUARE.T}
+    integers_v73(tmp_path / "Turbulence.mat", arrays | {"elements": np.array([[1, 2, 4, 3]])})
+    (tmp_path / "provenance.json").touch()
+    with pytest.raises(ValueError, match=r"elements \(1, 4\), expected \(M, 3\) or \(3, M\)"):
+        PipeTurbulence(tmp_path)
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -78,7 +104,11 @@ def test_cells_may_be_integers_and_name_nodes(write, tmp_path):
 
 @pytest.mark.parametrize(
     ("reader", "shape", "train", "first_test"),
-    [(IrregularDarcy, (1200, 2290), 1000, 1000), (Composite, (520, 8232), 400, 420)],
+    [
+        (IrregularDarcy, (1200, 2290), 1000, 1000),
+        (PipeTurbulence, (400, 2673), 300, 300),
+        (Composite, (520, 8232), 400, 420),
+    ],
 )
 def test_published_splits(reader, shape, train, first_test, tmp_path):
     n, nodes = shape
@@ -88,6 +118,9 @@ def test_published_splits(reader, shape, train, first_test, tmp_path):
     if reader is IrregularDarcy:
         mesh = {"MeshNodes": points[:, :2].T, "MeshElements": np.array([[1], [2], [nodes]])}
         integers_v73(tmp_path / "Darcy.mat", {"c_field": fields, "u_field": fields, **mesh})
+    elif reader is PipeTurbulence:
+        mesh = {"nodes": points[:, :2], "elements": np.array([[1, 2, nodes]])}
+        integers_v73(tmp_path / "Turbulence.mat", {"Input": fields, "Output": fields, **mesh})
     else:
         integers_v73(tmp_path / "Composites.mat", {"T_field": fields, "D_field": fields})
         mesh = {"Points": points, "Faces": np.array([[0, 1, 2, nodes - 1]])}

@@ -21,6 +21,7 @@ from physicsnemo_cano.datapipes import (
     IrregularDarcy,
     NavierStokes,
     Pipe,
+    PipeTurbulence,
     Plasticity,
 )
 from physicsnemo_cano.datapipes.matlab import write_matlab
@@ -102,6 +103,15 @@ def irregular_darcy(folder):
     return {"embedding": np.stack([mesh.p.T] * 10), **fields}
 
 
+def pipe_turbulence(folder):
+    mesh = MeshTri().refined(1)
+    arrays = {k: RNG.uniform(size=(10, 9)).astype(np.float32) for k in ("Input", "Output")}
+    mesh_arrays = {"nodes": mesh.p.T, "elements": mesh.t.T + 1.0}
+    write_matlab(folder / "Turbulence.mat", arrays | mesh_arrays)
+    fields = {"fx": arrays["Input"][..., None], "target": arrays["Output"][..., None]}
+    return {"embedding": np.stack([mesh.p.T] * 10), **fields}
+
+
 def composite(folder):
     mesh = MeshTet().refined(1)
     arrays = {k: RNG.uniform(size=(10, 26)).astype(np.float32) for k in ("T_field", "D_field")}
@@ -120,6 +130,7 @@ READERS = {
     NavierStokes: (navier_stokes, (8, 8)),
     Plasticity: (plasticity, (6, 4)),
     IrregularDarcy: (irregular_darcy, None),
+    PipeTurbulence: (pipe_turbulence, None),
     Composite: (composite, None),
 }
 
@@ -201,7 +212,7 @@ def test_weights_are_the_areas(reader, tmp_path):
     torch.testing.assert_close(sample["weights"], expected)
 
 
-@pytest.mark.parametrize("reader", [IrregularDarcy, Composite])
+@pytest.mark.parametrize("reader", [IrregularDarcy, PipeTurbulence, Composite])
 def test_weights_on_cells_integrate_linear_functions_over_the_unit_square_or_cube(reader, tmp_path):
     points = READERS[reader][0](tmp_path)["embedding"][0]
     (tmp_path / "provenance.json").touch()

@@ -20,6 +20,7 @@ PAPER = {
     "elasticity": (8, 8, 128, 2, 128, 1, 500),
     "irregular_darcy": (4, 4, 64, 4, 128, 16, 2000),
     "composite": (4, 4, 64, 4, 32, 16, 2000),
+    "pipe_turbulence": (4, 4, 64, 4, 32, 16, 2000),
 }
 OWN = {
     "navier_stokes": {"unified_pos": True, "ref": 8, "padding_mode": "circular"},
