@@ -8,6 +8,7 @@ from physicsnemo_cano.datapipes.composite import Composite
 from physicsnemo_cano.datapipes.darcy import Darcy
 from physicsnemo_cano.datapipes.elastic_block import ElasticBlock
 from physicsnemo_cano.datapipes.elasticity import Elasticity
+from physicsnemo_cano.datapipes.heat_transfer import HeatTransfer
 from physicsnemo_cano.datapipes.icp_plasma import ICPPlasma
 from physicsnemo_cano.datapipes.irregular_darcy import IrregularDarcy
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
@@ -26,6 +27,7 @@ __all__ = [
     "ElasticBlock",
     "Elasticity",
     "FieldReader",
+    "HeatTransfer",
     "ICPPlasma",
     "IrregularDarcy",
     "NavierStokes",

@@ -5,23 +5,23 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
 
 import h5py
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.files import check_samples, check_shapes, locate
+from physicsnemo_cano.datapipes.files import check_real, check_samples, check_shapes, locate
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.datapipes.reader import source_of
 from physicsnemo_cano.datapipes.trajectories import TrajectoryReader
 
 LISTS = ("train.txt", "test.txt")
-_TESTED = 50  # steps of a test rollout
 
 
-def write_trajectory(stream, arrays: Mapping[str, np.ndarray]) -> None:
+def write_trajectory(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
     """Write a trajectory as the published files hold it, fields in single precision.
 
     Parameters
@@ -41,86 +41,113 @@ def write_trajectory(stream, arrays: Mapping[str, np.ndarray]) -> None:
 class PhysGTOReader(TrajectoryReader):
     r"""The base of readers of PhysGTO's container.
 
-    The folder holds ``train.txt`` and ``test.txt``, a path a line: absolute, or from the folder.
-    Each path is an HDF5 file of one trajectory: ``node_pos`` :math:`(N, 2)`, ``cells``
+    The folder holds ``train.txt`` and ``test.txt``, a path a line, absolute or from the folder;
+    where there is none, as lists come from other machines, the file of that name in the folder is
+    meant. Each is an HDF5 file of one trajectory: ``node_pos`` :math:`(N, 2)`, ``cells``
     :math:`(M, 3)`, the triangles' nodes counted from 0, ``node_type`` :math:`(N,)`, ``t``
-    :math:`(T, 1)`, ``conditions`` and a field :math:`(T, N)` for each target. N may differ between
-    files. A file is opened when a sample is read, and only a window's frames are.
+    :math:`(T, 1)`, ``conditions`` :math:`(C,)` and a field :math:`(T, N)` for each target. N and M
+    may differ between files. A file is opened when a sample is read, and of its fields only the
+    window's frames are read.
 
-    A subclass names ``datasets`` and ``conditions`` beside ``targets``.
+    Test and validation samples start from the first frames of their trajectories, and end
+    ``n_tested`` frames after those given.
+
+    A subclass names ``datasets`` beside ``targets``, and its ``statics``: the kinds of nodes, each
+    an input of its own that is 1 at its nodes and 0 elsewhere, then the conditions.
 
     Attributes
     ----------
     datasets : tuple of str
         Names of the targets in the files.
-    conditions : tuple of Channel
-        Of a trajectory.
     n_types : int
-        Kinds of nodes, counted from 0; each is an input of its own, 1 at its nodes and else 0.
+        Kinds of nodes; ``node_type`` counts them from 0.
+    n_tested : int
+        Most frames that are predicted of a test trajectory.
     """
 
     datasets: tuple[str, ...]
     n_types: int
+    n_tested: int = 50
 
     def open(self) -> tuple[range, range]:
         """Read the lists."""
         self.source = source_of(self.path)
-        self._files, counts = [], []
-        for name in LISTS:
-            lines = locate(self.path, type(self).__name__, self.help, name).read_text().split("\n")
-            named = [self.path / line.strip() for line in lines if line.strip()]
-            check_samples(len(named), 1, self.path / name, self.help)
-            missing = [str(file) for file in named if not file.is_file()]
-            if missing:
-                raise FileNotFoundError(
-                    f"{self.path / name} names {missing[0]} and {len(missing) - 1} others that do "
-                    f"not exist. Its lines are paths, absolute or from {self.path}. {self.help}"
-                )
-            self._files += named
-            counts.append(len(named))
-        return range(counts[0]), range(counts[0], sum(counts))
+        self._shapes: dict[int, dict[str, tuple[int, ...]]] = {}
+        train, test = map(self._listed, LISTS)
+        self._files = train + test
+        twice = {file for file in self._files if self._files.count(file) > 1}
+        if twice:
+            raise ValueError(
+                f"{' and '.join(LISTS)} of {self.path} name {min(twice)} more than once: each "
+                f"trajectory needs a file of its own. {self.help}"
+            )
+        return range(len(train)), range(len(train), len(self._files))
 
-    @functools.cache  # noqa: B019 - as long as the reader
-    def _shapes(self, index: int) -> dict[str, tuple[int, ...]]:
+    def _listed(self, name: str) -> list[Path]:
+        """Files that a list names."""
+        text = locate(self.path, type(self).__name__, self.help, name).read_text()
+        named = [self.path / line.strip() for line in text.splitlines() if line.strip()]
+        check_samples(len(named), 1, self.path / name, self.help)
+        files = [file if file.is_file() else self.path / file.name for file in named]
+        absent = [path for path, file in zip(named, files, strict=True) if not file.is_file()]
+        if absent:
+            raise FileNotFoundError(
+                f"{self.path / name} names {absent[0]}, which is neither there nor in {self.path} "
+                f"({len(absent)} of {len(named)} files are missing). {self.help}"
+            )
+        return files
+
+    def _shapes_of(self, index: int) -> dict[str, tuple[int, ...]]:
         """Shapes of a file's datasets, which are checked at the first call."""
+        if index in self._shapes:
+            return self._shapes[index]
         file = self._files[index]
-        n_conditions = len(self.statics) - self.n_types
+        conditions = (len(self.statics) - self.n_types,)
         expected = {"node_pos": ("N", 2), "cells": ("M", 3), "node_type": ("N",), "t": ("T", 1)}
-        expected |= {"conditions": (n_conditions,)} | dict.fromkeys(self.datasets, ("T", "N"))
+        expected |= {"conditions": conditions} | dict.fromkeys(self.datasets, ("T", "N"))
         try:
-            with h5py.File(file) as stream:
-                found = {name: getattr(item, "shape", "(a group)") for name, item in stream.items()}
+            stream = h5py.File(file)
         except OSError as error:
             raise ValueError(f"{file} is no HDF5 file ({error}). {self.help}") from error
-        check_shapes(found, expected, file, self.help)
-        return found
+        with stream:
+            found = {name: getattr(item, "shape", "(a group)") for name, item in stream.items()}
+            check_shapes(found, expected, file, self.help)
+            for name in ("node_pos", "conditions", *self.datasets):
+                check_real(stream[name].dtype, f"{file}: {name}", self.help)
+        return self._shapes.setdefault(index, found)
 
     def n_frames(self, index: int) -> int:
-        """Length of a trajectory, of those for testing no more than 50 steps beyond the input."""
-        n = self._shapes(index)["t"][0]
-        return n if self._windows else min(n, self.n_input + _TESTED)
+        """Length of a trajectory, of which a test looks at no more than ``n_tested`` predicted."""
+        n = self._shapes_of(index)["t"][0]
+        return n if self._windows else min(n, self.n_input + self.n_tested)
 
     def cells(self, index: int) -> np.ndarray:
         """Triangles (M, 3) of one of this reader's samples, their nodes counted from 0."""
         with h5py.File(self._files[self.indices[index // (self._windows or 1)]]) as file:
-            return file["cells"][:]
+            return file["cells"][()]
 
     def load(self, index: int, frames: slice) -> dict[str, np.ndarray | torch.Tensor]:
         """Read frames of a trajectory, by its index in the lists."""
-        n_nodes = self._shapes(index)["node_pos"][0]
-        with h5py.File(self._files[index]) as file:
-            fields = np.stack([file[name][frames] for name in self.datasets], -1)
-            points, cells = file["node_pos"][:].astype(np.float32), file["cells"][:]
-            kinds, conditions = file["node_type"][:], file["conditions"][:]
-        for name, found, count in (("cells", cells, n_nodes), ("node_type", kinds, self.n_types)):
-            if found.min() < 0 or found.max() >= count:
-                raise ValueError(
-                    f"{self._files[index]}: {name} holds {found.min()} to {found.max()}, expected "
-                    f"0 to {count - 1}. {self.help}"
-                )
-        statics = [np.eye(self.n_types)[kinds.astype(int)], np.tile(conditions, (n_nodes, 1))]
+        n_nodes, file = self._shapes_of(index)["node_pos"][0], self._files[index]
+        with h5py.File(file) as stream:
+            fields = np.stack([stream[name][frames] for name in self.datasets], -1)
+            points, conditions = stream["node_pos"][()], stream["conditions"][()]
+            kinds, cells = (
+                _whole(stream[name][()], count, f"{file}: {name}", self.help)
+                for name, count in (("node_type", self.n_types), ("cells", n_nodes))
+            )
+        statics = [np.eye(self.n_types)[kinds], np.tile(conditions, (n_nodes, 1))]
         sample = {"embedding": points, "frames": fields, "statics": np.concatenate(statics, -1)}
         if self.weighted:
-            triangles = torch.from_numpy(cells.astype(np.int64))
-            sample["weights"] = node_weights(torch.from_numpy(points), cells=triangles)
+            sample["weights"] = node_weights(torch.tensor(points), cells=torch.tensor(cells))
         return sample
+
+
+def _whole(values: np.ndarray, count: int, where: str, hint: str) -> np.ndarray:
+    """As integers, which are from 0 to ``count`` - 1."""
+    if not np.isin(values, np.arange(count)).all():
+        raise ValueError(
+            f"{where} holds {values.min()} to {values.max()}, expected whole numbers from 0 to "
+            f"{count - 1}. {hint}"
+        )
+    return values.astype(np.int64)
