@@ -8,8 +8,11 @@ from physicsnemo_cano.datapipes.composite import Composite
 from physicsnemo_cano.datapipes.darcy import Darcy
 from physicsnemo_cano.datapipes.elastic_block import ElasticBlock
 from physicsnemo_cano.datapipes.elasticity import Elasticity
+from physicsnemo_cano.datapipes.heat_transfer import HeatTransfer
+from physicsnemo_cano.datapipes.icp_plasma import ICPPlasma
 from physicsnemo_cano.datapipes.irregular_darcy import IrregularDarcy
 from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
+from physicsnemo_cano.datapipes.physgto import PhysGTOReader
 from physicsnemo_cano.datapipes.pipe import Pipe
 from physicsnemo_cano.datapipes.pipe_turbulence import PipeTurbulence
 from physicsnemo_cano.datapipes.plasticity import Plasticity
@@ -25,8 +28,11 @@ __all__ = [
     "ElasticBlock",
     "Elasticity",
     "FieldReader",
+    "HeatTransfer",
+    "ICPPlasma",
     "IrregularDarcy",
     "NavierStokes",
+    "PhysGTOReader",
     "Pipe",
     "PipeTurbulence",
     "Plasticity",

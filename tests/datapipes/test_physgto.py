@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
+# SPDX-License-Identifier: Apache-2.0
+
+"""Readers of PhysGTO's container: lists, windows, tested frames, weights, what is refused."""
+
+import h5py
+import numpy as np
+import pytest
+
+from physicsnemo_cano.datapipes import HeatTransfer
+from physicsnemo_cano.datapipes.physgto import write_trajectory
+
+SIZES = {"a.h5": 3, "b.h5": 5, "c.h5": 4, "d.h5": 3}  # nodes an axis
+N_FRAMES = 70
+
+
+def trajectory(number, side, n_frames=N_FRAMES):
+    """A square of side 2 in triangles, whose fields say trajectory, frame and node."""
+    axis = np.linspace(0, 2, side)
+    x, y = (part.ravel() for part in np.meshgrid(axis, axis, indexing="ij"))
+    corner = (np.arange(side - 1)[:, None] * side + np.arange(side - 1)).ravel()
+    lower = np.stack([corner, corner + side, corner + 1], 1)
+    upper = np.stack([corner + side, corner + side + 1, corner + 1], 1)
+    u = 1000 * number + np.arange(n_frames)[:, None] + np.arange(x.size) / 100
+    return {
+        "node_pos": np.stack([x, y], 1),
+        "cells": np.concatenate([lower, upper]),
+        "node_type": np.arange(x.size) % 5,
+        "t": 0.1 * np.arange(n_frames)[:, None],
+        "conditions": number + np.arange(5) / 10,
+        **{"u": u, "v": -u, "p": u, "T": u},
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, (name, side) in enumerate(SIZES.items()):
+        with open(tmp_path / name, "w+b") as stream:
+            write_trajectory(stream, trajectory(number, side))
+    (tmp_path / "train.txt").write_text("a.h5\n\nb.h5\nc.h5\n")
+    (tmp_path / "test.txt").write_text("d.h5")
+    return tmp_path
+
+
+def test_samples_are_the_files(folder):
+    train, test = HeatTransfer(folder, windows=2), HeatTransfer(folder, "test")
+    assert (len(train), len(test), train.source) == (6, 1, "published")
+    for index in range(6):
+        number, n = index // 2, list(SIZES.values())[index // 2] ** 2
+        sample, _ = train[index]
+        expected = trajectory(number, list(SIZES.values())[number])
+        np.testing.assert_allclose(sample["embedding"], expected["node_pos"], rtol=1e-6)
+        np.testing.assert_array_equal(train.cells(index), expected["cells"])
+        first = int(sample["fx"][0, 0]) - 1000 * number
+        window = np.stack([expected["u"], expected["v"]], -1)[first : first + 10]
+        window = window.astype(np.float32).swapaxes(0, 1).reshape(n, 20)
+        np.testing.assert_array_equal(sample["fx"][:, :10], window[:, :10])
+        np.testing.assert_array_equal(sample["target"], window[:, 10:])
+        np.testing.assert_array_equal(sample["fx"][:, 10:15], np.eye(5)[np.arange(n) % 5])
+        conditions = np.tile(expected["conditions"].astype(np.float32), (n, 1))
+        np.testing.assert_array_equal(sample["fx"][:, 15:], conditions)
+
+
+def test_a_test_has_fifty_frames_from_the_first_on(folder):
+    test, train = HeatTransfer(folder, "test"), HeatTransfer(folder)
+    for reader, number in ((test, 3), (train.give(0.4), 2)):
+        sample, _ = reader[0]
+        assert sample["target"].shape[1] == 2 * 50
+        np.testing.assert_allclose(sample["fx"][0, :10:2], 1000 * number + np.arange(5))
+        np.testing.assert_allclose(sample["target"][0, ::2], 1000 * number + np.arange(5, 55))
+
+
+def test_only_the_frames_of_a_window_are_read(folder, monkeypatch):
+    read, get = [], h5py.Dataset.__getitem__
+
+    def watched(dataset, key, **options):
+        values = get(dataset, key, **options)
+        read.append((dataset.name, values.shape))
+        return values
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", watched)
+    reader = HeatTransfer(folder)
+    assert not read
+    assert reader[1][0]["fx"].shape == (25, 20)
+    assert {name: shape for name, shape in read if shape and shape[-1] == 25} == {
+        "/u": (10, 25),
+        "/v": (10, 25),
+        "/node_type": (25,),
+    }
+
+
+def test_weights_sum_to_the_area(folder):
+    for sample, _ in (HeatTransfer(folder, weights=True)[i] for i in range(3)):
+        assert sample["weights"].sum().item() == pytest.approx(4, rel=1e-6)
+    plain, _ = HeatTransfer(folder)[0]
+    assert set(plain.keys()) == {"embedding", "fx", "target"}
+
+
+def test_lists_of_other_machines_and_absolute_paths(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("lists")
+    (other / "train.txt").write_text(f"{folder}/a.h5\n/their/data/train/b.h5\n")
+    (other / "test.txt").write_text("sub/d.h5\n")
+    with pytest.raises(FileNotFoundError, match=r"names /their/data/train/b\.h5, .*\(1 of 2 files"):
+        HeatTransfer(other)
+    (other / "b.h5").write_bytes((folder / "b.h5").read_bytes())
+    (other / "sub").mkdir()
+    (other / "sub/d.h5").write_bytes((folder / "d.h5").read_bytes())
+    train, test = HeatTransfer(other), HeatTransfer(other, "test")
+    assert [len(train[i][0]["fx"]) for i in (0, 1)] == [9, 25]
+    assert test[0][0]["fx"][0, 0] == 3000
+    (other / "test.txt").write_text("/their/data/test/b.h5\n")
+    with pytest.raises(ValueError, match=r"name .*b\.h5 more than once"):
+        HeatTransfer(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("u", None, r"b\.h5 holds .*expected .*u \(T, N\)"),
+        ("v", np.zeros((N_FRAMES, 24)), r"b\.h5 holds .*v \(70, 24\)"),
+        ("conditions", np.zeros(4), r"expected .*conditions \(5,\)"),
+        ("u", np.zeros((N_FRAMES, 25), int), r"b\.h5: u holds int64, expected float"),
+        ("cells", np.array([[1, 2, 25]]), r"b\.h5: cells holds 1 to 25, expected .* 0 to 24"),
+        ("node_type", np.full(25, 5), r"node_type holds 5 to 5, expected .* 0 to 4"),
+        ("node_type", np.full(25, 0.5), r"node_type holds 0\.5 to 0\.5, expected whole"),
+    ],
+)
+def test_what_does_not_fit_is_named(folder, name, value, message):
+    with h5py.File(folder / "b.h5", "a") as stream:
+        del stream[name]
+        if value is not None:
+            stream[name] = value
+    with pytest.raises(ValueError, match=message):
+        HeatTransfer(folder)[1]
+
+
+def test_files_that_are_none(folder):
+    (folder / "b.h5").write_text("no")
+    with pytest.raises(ValueError, match=r"b\.h5 is no HDF5 file"):
+        HeatTransfer(folder)[1]
+    (folder / "test.txt").write_text("\n")
+    with pytest.raises(ValueError, match=r"test\.txt holds 0 samples, expected at least 1"):
+        HeatTransfer(folder)
+    (folder / "test.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"No test\.txt in .*generate\.py"):
+        HeatTransfer(folder)
