@@ -121,6 +121,10 @@ class PhysGTOReader(TrajectoryReader):
         n = self._shapes_of(index)["t"][0]
         return n if self._windows else min(n, self.n_input + self.n_tested)
 
+    def n_points(self, index: int) -> int:
+        """Nodes of a trajectory's mesh."""
+        return self._shapes_of(index)["node_pos"][0]
+
     def cells(self, index: int) -> np.ndarray:
         """Triangles (M, 3) of one of this reader's samples, their nodes counted from 0."""
         with h5py.File(self._files[self.indices[index // (self._windows or 1)]]) as file:
@@ -128,7 +132,7 @@ class PhysGTOReader(TrajectoryReader):
 
     def load(self, index: int, frames: slice) -> dict[str, np.ndarray | torch.Tensor]:
         """Read frames of a trajectory, by its index in the lists."""
-        n_nodes, file = self._shapes_of(index)["node_pos"][0], self._files[index]
+        n_nodes, file = self.n_points(index), self._files[index]
         with h5py.File(file) as stream:
             fields = np.stack([stream[name][frames] for name in self.datasets], -1)
             points, conditions = stream["node_pos"][()], stream["conditions"][()]

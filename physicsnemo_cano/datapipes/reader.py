@@ -141,6 +141,29 @@ class FieldReader(Reader):
         """
         raise NotImplementedError(f"{type(self).__name__} needs a method load")
 
+    def n_points(self, index: int) -> int | None:
+        """Number of points of a sample, found without reading its fields.
+
+        Samples of different sizes need it, to be put into batches with others of about their
+        size.
+
+        Parameters
+        ----------
+        index : int
+            In the files, one of those that :meth:`open` has returned.
+
+        Returns
+        -------
+        int or None
+            ``None`` where all samples have the same.
+        """
+        return None
+
+    def sizes(self) -> list[int] | None:
+        """Number of points of each of this reader's samples; ``None`` if all have the same."""
+        sizes = [self.n_points(index) for index in self.indices]
+        return None if None in sizes else sizes
+
     def choose(self, parts: tuple[Sequence[int], Sequence[int]]) -> Sequence[int]:
         """This reader's samples of those for training and those for testing.
 

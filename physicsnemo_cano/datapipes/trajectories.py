@@ -136,6 +136,11 @@ class TrajectoryReader(FieldReader):
         other._windows = None
         return other
 
+    def sizes(self) -> list[int] | None:
+        """Number of points of each of this reader's samples; ``None`` if all have the same."""
+        sizes = super().sizes()
+        return sizes and [size for size in sizes for _ in range(self._windows or 1)]
+
     def __len__(self) -> int:
         return len(self.indices) * (self._windows or 1)
 

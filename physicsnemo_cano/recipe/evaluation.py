@@ -17,6 +17,7 @@ from tensordict import TensorDict
 
 from physicsnemo_cano.datapipes import FieldReader
 from physicsnemo_cano.losses import LOSSES, relative_l2
+from physicsnemo_cano.recipe.batches import collate
 from physicsnemo_cano.recipe.distributed import gather
 from physicsnemo_cano.recipe.forward import bare
 from physicsnemo_cano.recipe.normalization import Statistics
@@ -77,12 +78,15 @@ def evaluate(
     """
     dist = DistributedManager()
     predict.model.eval()
-    mine = range(dist.rank, len(dataset), dist.world_size)
+    order, sizes = range(len(dataset)), dataset.reader.sizes()
+    if sizes is not None:  # alike go together, so that little is padded
+        order = sorted(order, key=sizes.__getitem__)
+    mine = order[dist.rank :: dist.world_size]
     batch_size = max(1, batch_size // dist.world_size)
     rows: list[tuple[int, list[float], np.ndarray | None]] = []
     broken: list[tuple[int, int]] = []
     indices = iter(mine)
-    for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine):
+    for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine, collate_fn=collate):
         errors, prediction = predict.errors(batch)
         target, mask = batch["target"].double(), batch.get("mask", None)
         values = [errors] + [LOSSES[name](prediction.double(), target, mask) for name in metrics]

@@ -16,15 +16,10 @@ from tensordict import TensorDict
 from torch.nn.parallel import DistributedDataParallel
 
 from physicsnemo_cano.losses import LOSSES, gradient_error, relative_l2
+from physicsnemo_cano.recipe.batches import SharedBatches, collate
 from physicsnemo_cano.recipe.checkpoint import Checkpoints, Progress
 from physicsnemo_cano.recipe.config import Training
-from physicsnemo_cano.recipe.distributed import (
-    SharedBatches,
-    derive_seed,
-    gather,
-    rank_zero_first,
-    say,
-)
+from physicsnemo_cano.recipe.distributed import derive_seed, gather, rank_zero_first, say
 from physicsnemo_cano.recipe.evaluation import evaluate
 from physicsnemo_cano.recipe.folder import RunFolder
 from physicsnemo_cano.recipe.optimizers import build_optimizer
@@ -81,10 +76,16 @@ def fit(
     dist, model = DistributedManager(), predict.model
     n_train = len(datasets["train"])
     measured = {name: dataset for name, dataset in datasets.items() if name != "train"}
-    batches = SharedBatches(n_train, training.batch_size, seed, dist.rank, dist.world_size)
+    sizes = datasets["train"].reader.sizes()
+    batches = SharedBatches(n_train, training.batch_size, seed, dist.rank, dist.world_size, sizes)
     # Windows of trajectories are drawn from seed and epoch, too.
     datasets["train"].set_generator(torch.Generator().manual_seed(derive_seed(seed)))
-    loader = DataLoader(datasets["train"], batch_size=batches.local_batch_size, sampler=batches)
+    loader = DataLoader(
+        datasets["train"],
+        batch_size=batches.local_batch_size,
+        sampler=batches,
+        collate_fn=collate,
+    )
     n_epochs, n_steps = training.epochs, training.epochs * batches.n_steps
     optimizer, schedule = build_optimizer(model, training, n_steps)
     companions = [folder.config, folder.statistics, folder.layout]

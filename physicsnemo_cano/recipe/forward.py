@@ -32,7 +32,8 @@ def call_model(
     read the grid it is on. ``time``, ``mask`` and ``weights`` go to the model if the batch has
     them and the model takes them, so models that know nothing of weights run on the same data.
     Inputs of all points together, ``fx`` of :math:`(B, 1, C)`, are repeated at every point for
-    models other than CANO, which take them no other way.
+    models other than CANO, which take them no other way. Of padded clouds, models that know no
+    ``mask`` see the real points alone, samples of one mask at a time.
 
     Parameters
     ----------
@@ -47,10 +48,12 @@ def call_model(
     -------
     torch.Tensor
         Of shape :math:`(B, N, d_u)`, in normalised units, in float32 also where the model
-        computes in less.
+        computes in less; zero where there is padding.
     """
     accepted = inspect.signature(bare(model).forward).parameters
     present = set(batch.keys())
+    if "mask" in present and "mask" not in accepted and not batch["mask"].all():
+        return _without_padding(model, batch)
     optional = {key: batch[key] for key in _OPTIONAL if key in accepted and key in present}
     embedding = batch["embedding"]  # (B, N, d_x)
     n_batch, n_points = embedding.shape[:2]
@@ -60,4 +63,22 @@ def call_model(
     if fx.shape[1] == 1 and not isinstance(bare(model), CANO):
         fx = fx.expand(-1, n_points, -1)
     output = model(fx=fx, embedding=embedding, **optional)
-    return output.reshape(n_batch, n_points, -1).float()
+    output = output.reshape(n_batch, n_points, -1).float()
+    return output.masked_fill(~batch["mask"][..., None], 0.0) if "mask" in present else output
+
+
+def _without_padding(model: torch.nn.Module, batch: TensorDict) -> torch.Tensor:
+    masks = batch["mask"]  # (B, N)
+    n_points, parts = masks.shape[1], []
+    for mask in masks.unique(dim=0):
+        rows, points = (masks == mask).all(1).nonzero(), mask.nonzero()[:, 0]
+        part = batch[rows[:, 0]].exclude("mask", "target")
+        for key in ("embedding", "fx", "weights"):
+            value = part.get(key, None)
+            if value is not None and value.shape[1] == n_points:
+                part[key] = value[:, points]
+        parts.append((rows, points, call_model(model, part, None)))
+    output = parts[0][2].new_zeros(*masks.shape, parts[0][2].shape[-1])
+    for rows, points, values in parts:
+        output[rows, points] = values
+    return output

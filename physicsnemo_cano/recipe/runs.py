@@ -20,9 +20,10 @@ from physicsnemo.datapipes import Dataset
 from physicsnemo.distributed import DistributedManager
 
 from physicsnemo_cano.datapipes import FieldReader, TrajectoryReader
+from physicsnemo_cano.recipe.batches import SharedBatches
 from physicsnemo_cano.recipe.checkpoint import Progress, find_checkpoint, open_model, read_progress
 from physicsnemo_cano.recipe.config import Recipe, build_model, given_overrides, open_reader
-from physicsnemo_cano.recipe.distributed import SharedBatches, initialize, rank_zero_first, say
+from physicsnemo_cano.recipe.distributed import initialize, rank_zero_first, say
 from physicsnemo_cano.recipe.evaluation import (
     cluster_assignments,
     evaluate,

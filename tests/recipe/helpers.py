@@ -105,6 +105,22 @@ class PaddedClouds(FieldReader):
         return fields | {"mask": mask}
 
 
+class Clouds(FieldReader):
+    """Clouds of 20 to 48 points."""
+
+    coordinates, targets = (Channel("x"), Channel("y")), (Channel("height"),)
+
+    def open(self) -> int:
+        return 15
+
+    def n_points(self, index: int) -> int:
+        return 20 + 2 * index
+
+    def load(self, index: int) -> dict[str, np.ndarray]:
+        x = np.random.default_rng(index).normal(size=(self.n_points(index), 2))
+        return {"embedding": x, "fx": x[:, :1] ** 2, "target": np.sin(x[:, 1:])}
+
+
 def _generated(folder: Path) -> Path:
     (folder / "provenance.json").write_text("{}")
     return folder

@@ -9,7 +9,7 @@ import h5py
 import pytest
 import torch
 
-from physicsnemo_cano.recipe.distributed import SharedBatches
+from physicsnemo_cano.recipe.batches import SharedBatches
 from tests.recipe.helpers import evaluate, history, metrics, train_elsewhere, write_mini
 
 # Plain AdamW: Muon's orthogonalisation of a nearly singular matrix magnifies rounding.
