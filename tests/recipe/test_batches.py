@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 from physicsnemo.datapipes import DataLoader, Dataset
 from tensordict import TensorDict
 
-from physicsnemo_cano.datapipes import Channel, FieldReader, TrajectoryReader
+from physicsnemo_cano.datapipes import Channel, TrajectoryReader
 from physicsnemo_cano.losses import LOSSES, relative_l2
 from physicsnemo_cano.recipe.batches import MOST_PADDING, SharedBatches, collate, padding_share
 from physicsnemo_cano.recipe.distributed import initialize
