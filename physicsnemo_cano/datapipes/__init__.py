@@ -9,7 +9,7 @@ from physicsnemo_cano.datapipes.darcy import Darcy
 from physicsnemo_cano.datapipes.elastic_block import ElasticBlock
 from physicsnemo_cano.datapipes.elasticity import Elasticity
 from physicsnemo_cano.datapipes.irregular_darcy import IrregularDarcy
-from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
+from physicsnemo_cano.datapipes.navier_stokes import NavierStokes, NavierStokesRollout
 from physicsnemo_cano.datapipes.pipe import Pipe
 from physicsnemo_cano.datapipes.plasticity import Plasticity
 from physicsnemo_cano.datapipes.reader import Channel, FieldReader
@@ -26,6 +26,7 @@ __all__ = [
     "FieldReader",
     "IrregularDarcy",
     "NavierStokes",
+    "NavierStokesRollout",
     "Pipe",
     "Plasticity",
     "TrajectoryReader",
