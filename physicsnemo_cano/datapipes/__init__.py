@@ -11,7 +11,7 @@ from physicsnemo_cano.datapipes.elasticity import Elasticity
 from physicsnemo_cano.datapipes.heat_transfer import HeatTransfer
 from physicsnemo_cano.datapipes.icp_plasma import ICPPlasma
 from physicsnemo_cano.datapipes.irregular_darcy import IrregularDarcy
-from physicsnemo_cano.datapipes.navier_stokes import NavierStokes
+from physicsnemo_cano.datapipes.navier_stokes import NavierStokes, NavierStokesRollout
 from physicsnemo_cano.datapipes.physgto import PhysGTOReader
 from physicsnemo_cano.datapipes.pipe import Pipe
 from physicsnemo_cano.datapipes.pipe_turbulence import PipeTurbulence
@@ -32,6 +32,7 @@ __all__ = [
     "ICPPlasma",
     "IrregularDarcy",
     "NavierStokes",
+    "NavierStokesRollout",
     "PhysGTOReader",
     "Pipe",
     "PipeTurbulence",

@@ -157,9 +157,14 @@ class TrajectoryReader(FieldReader):
             draw = np.random.default_rng((self._seed, self._epoch, index))
             first = int(draw.integers(n - length, endpoint=True))
         sample = dict(self.load(trajectory, slice(first, first + length)))
-        frames = torch.as_tensor(np.asarray(sample.pop("frames"))).movedim(0, 1)  # (N, T, d_u)
+        frames = _tensor(sample.pop("frames")).movedim(0, 1)  # (N, T, d_u)
         fx = frames[:, : self.n_input].flatten(1)
         if self.statics:
-            statics = torch.as_tensor(np.asarray(sample.pop("statics")))
+            statics = _tensor(sample.pop("statics"))
             fx = torch.cat([fx, statics.expand(len(fx), -1)], 1)
         return sample | {"fx": fx, "target": frames[:, self.n_input :].flatten(1)}
+
+
+def _tensor(values: np.ndarray | torch.Tensor) -> torch.Tensor:
+    # Of a copy: torch warns of the arrays of mapped files, which cannot be written to.
+    return values if isinstance(values, torch.Tensor) else torch.as_tensor(np.array(values))

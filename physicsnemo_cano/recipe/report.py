@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes import FieldReader
+from physicsnemo_cano.datapipes import FieldReader, TrajectoryReader
 from physicsnemo_cano.losses import LOSSES
 from physicsnemo_cano.recipe.folder import replacing
 from physicsnemo_cano.recipe.normalization import real_points
@@ -65,7 +65,8 @@ class Results:
 
         The HDF5 file has a group a sample (``0000``, …) with ``embedding``, ``target`` and
         ``prediction``, in the mesh's shape where there is one; of series the last axis holds one
-        frame after the other.
+        frame after the other. The table has each sample's error, and for trajectories that of as
+        many steps as a training sample has.
         """
         with replacing(folder / "predictions.h5") as draft, h5py.File(draft, "w") as file:
             file.attrs["coordinates"] = [str(channel) for channel in self.reader.coordinates]
@@ -78,8 +79,12 @@ class Results:
                 group["embedding"] = self.field(index, "embedding")
         with replacing(folder / "test_errors.csv") as draft, draft.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["sample", "rel_l2"])
-            writer.writerows(enumerate(self.errors.tolist()))
+            columns = {"rel_l2": self.errors}
+            if isinstance(self.reader, TrajectoryReader):
+                columns["rel_l2_short"] = self.horizon_errors(self.reader.n_output)
+            writer.writerow(["sample", *columns])
+            rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+            writer.writerows((index, *row) for index, row in enumerate(rows))
 
     def frame_errors(self) -> np.ndarray:
         """Relative L2 error of every frame of a series on its own, (n, T)."""
@@ -92,6 +97,15 @@ class Results:
         repeats = target.shape[1] // prediction.shape[1]
         difference = np.tile(prediction, repeats) - target
         return self._by_frame(difference) / self._by_frame(target)
+
+    def horizon_errors(self, n_steps: int) -> np.ndarray:
+        """Relative L2 error of the first steps of a series together, (n,)."""
+        channels, errors = n_steps * len(self.reader.targets), []
+        for index, prediction in enumerate(self.predictions):
+            target = self._points(index, "target")[:, :channels].astype(float)
+            difference = prediction[:, :channels] - target
+            errors.append(np.linalg.norm(difference) / np.linalg.norm(target))
+        return np.array(errors)
 
     def rollout_metrics(self, n_trained: int) -> dict[str, Any]:
         """What ``metrics.json`` says of rollouts beside the error of the whole.
@@ -111,13 +125,8 @@ class Results:
         """
         steps = self.frame_errors()
         short = min(n_trained, steps.shape[1])
-        channels, errors = short * len(self.reader.targets), []
-        for index, prediction in enumerate(self.predictions):
-            target = self._points(index, "target")[:, :channels].astype(float)
-            difference = prediction[:, :channels] - target
-            errors.append(np.linalg.norm(difference) / np.linalg.norm(target))
         return {
-            "test_rel_l2_short": float(np.mean(errors)),
+            "test_rel_l2_short": float(self.horizon_errors(short).mean()),
             "steps_short": short,
             "steps_long": steps.shape[1],
             "test_step_rel_l2": steps.mean(0).tolist(),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,5 +113,42 @@ def loss_curve(history: Sequence[dict[str, Any]], *, baseline: float | None = No
     axes.set_xlabel("epoch")
     axes.set_ylabel("relative L2 error")
     axes.legend(frameon=False)
+    plain(axes)
+    return drawing
+
+
+def error_curves(errors: Mapping[str, np.ndarray], *, name: str = "relative L2 error") -> Figure:
+    """Share of the test samples with no more than an error, a curve for each set of errors.
+
+    Parameters
+    ----------
+    errors : mapping of str to numpy.ndarray
+        Name and errors (n,), positive, such as those of a short and a long horizon.
+    name : str
+        Of the error.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        With a logarithmic axis of errors; medians are marked.
+    """
+    drawing, ((axes,),) = figure(size=(6.0, 4.0))
+    for (title, values), color in zip(errors.items(), (MUTED, MODEL), strict=False):
+        found = np.sort(values)
+        share = np.arange(1, len(found) + 1) / len(found)
+        axes.step(
+            np.concatenate([found[:1], found]),
+            np.concatenate([[0.0], share]),
+            where="post",
+            color=color,
+            label=f"{title}, mean {values.mean():.4f}",
+        )
+        axes.plot(np.median(found), 0.5, "o", color=color, markersize=5)
+    axes.set_xscale("log")
+    plain_numbers(axes.xaxis)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel(name)
+    axes.set_ylabel("share of the test samples")
+    axes.legend(frameon=False, loc="upper left")
     plain(axes)
     return drawing

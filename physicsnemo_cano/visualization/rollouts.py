@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from physicsnemo_cano.visualization.errors import error_curves
 from physicsnemo_cano.visualization.fields import show_field, symmetric_limits
-from physicsnemo_cano.visualization.style import MODEL, MUTED, figure, label, plain
+from physicsnemo_cano.visualization.style import MODEL, MUTED, figure, label, plain, save
+from physicsnemo_cano.visualization.summary import draw_summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,3 +116,53 @@ def error_in_time(results, times: np.ndarray, name: str, *, log: bool = False) -
     axes.legend(frameon=False)
     plain(axes)
     return drawing
+
+
+def draw_rollout(
+    results,
+    folder: Path,
+    steps: Sequence[int],
+    *,
+    triangles: np.ndarray | None = None,
+    log: bool = False,
+) -> None:
+    """Draw what every rollout in the plane has to show.
+
+    Parameters
+    ----------
+    results : Results
+        Of rollouts of one length.
+    folder : Path
+        Where the figures go: ``<channel>_median.png`` and ``_worst.png``, some steps beside the
+        truth; ``error_in_time.png``; ``horizons.png``, the errors of all samples at both
+        horizons; and those of :func:`draw_summary`.
+    steps : sequence of int
+        Steps to show, from 1.
+    triangles : numpy.ndarray, optional
+        As in :func:`show_field`.
+    log : bool, optional, default=False
+        Whether the errors of each step are drawn on a logarithmic axis.
+    """
+    reader, d_u = results.reader, len(results.reader.targets)
+    for title, index in (("median", results.median), ("worst", results.worst)):
+        points, target = (results.field(index, key) for key in ("embedding", "target"))
+        prediction = results.shaped(results.predictions[index])
+        for k, channel in enumerate(reader.targets):
+            strips = time_strips(
+                points,
+                target[..., k::d_u],
+                prediction[..., k::d_u],
+                frames={step - 1: f"step +{step}" for step in steps},
+                coordinates=reader.coordinates,
+                titles=("reference", results.metrics["model"]),
+                triangles=triangles,
+            )
+            error = f"relative L2 error {results.errors[index]:.4f}, {title} of the test set"
+            strips.suptitle(f"{channel}: {error}" if d_u > 1 else error)
+            save(strips, folder / f"{channel.name}_{title}.png")
+    n_steps = target.shape[-1] // d_u
+    times = np.arange(1, n_steps + 1)
+    save(error_in_time(results, times, "step", log=log), folder / "error_in_time.png")
+    horizons = {f"steps 1 to {n}": results.horizon_errors(n) for n in (reader.n_output, n_steps)}
+    save(error_curves(horizons), folder / "horizons.png")
+    draw_summary(results, folder)

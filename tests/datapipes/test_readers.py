@@ -20,6 +20,7 @@ from physicsnemo_cano.datapipes import (
     FieldReader,
     IrregularDarcy,
     NavierStokes,
+    NavierStokesRollout,
     Pipe,
     PipeTurbulence,
     Plasticity,
@@ -319,6 +320,34 @@ def test_files_before_version_73_load_too_and_strides_divide(tmp_path):
     write_matlab(tmp_path / "NavierStokes_V1e-5_N20_T20.mat", {"u": u.astype(np.float32)})
     with pytest.raises(ValueError, match=r"N20_T20\.mat, NavierStokes_V1e-5_N5_T20\.mat: keep one"):
         NavierStokes(tmp_path)
+
+
+def test_rollouts_are_of_the_same_file(tmp_path):
+    fields = navier_stokes(tmp_path)
+    (tmp_path / "parts").mkdir()
+    u = np.concatenate([fields["fx"], fields["target"]], -1).reshape(10, 8, 8, 20)
+    train = NavierStokesRollout(tmp_path, stride=2, windows=3)
+    test = NavierStokesRollout(tmp_path, "test", stride=2)
+    assert (len(train), len(test), train.source) == (24, 2, "generated")
+    assert train.spatial_shape == test.spatial_shape == (4, 4)
+    same = NavierStokes(tmp_path, "test", stride=2)
+    for index in (0, 1):
+        sample, _ = test[index]
+        flow = u[8 + index, ::2, ::2].reshape(16, 20)
+        np.testing.assert_array_equal(sample["fx"], flow[:, :5])
+        np.testing.assert_array_equal(sample["target"], flow[:, 5:])
+        assert torch.equal(sample["embedding"], same[index][0]["embedding"])
+    starts = set()
+    for epoch in range(20):
+        train.set_epoch(epoch)
+        for index in range(24):
+            sample, _ = train[index]
+            window = torch.cat([sample["fx"], sample["target"]], 1)
+            flow = u[index // 3, ::2, ::2].reshape(16, 20)
+            (first,) = np.flatnonzero(flow[0, :11] == window[0, 0].item())
+            np.testing.assert_array_equal(window, flow[:, first : first + 10])
+            starts.add(int(first))
+    assert starts == set(range(11))
 
 
 def test_what_is_no_array_of_real_numbers_is_refused(tmp_path):

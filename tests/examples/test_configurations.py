@@ -21,9 +21,11 @@ PAPER = {
     "irregular_darcy": (4, 4, 64, 4, 128, 16, 2000),
     "composite": (4, 4, 64, 4, 32, 16, 2000),
     "pipe_turbulence": (4, 4, 64, 4, 32, 16, 2000),
+    "navier_stokes_rollout": (8, 8, 256, 1, 32, 2, 500),
 }
 OWN = {
     "navier_stokes": {"unified_pos": True, "ref": 8, "padding_mode": "circular"},
+    "navier_stokes_rollout": {"unified_pos": True, "ref": 8, "padding_mode": "circular"},
     "darcy": {"unified_pos": True, "ref": 8, "padding_mode": "replicate"},
     "plasticity": {"time_input": True},
 }
@@ -31,7 +33,7 @@ OWN = {
 PUBLIC = {
     "elastic_block": "block_median block_worst clusters error_by_modulus errors training",
     "unsteady_heat": (
-        "clusters error_in_time errors temperature_median temperature_worst training"
+        "clusters error_in_time errors horizons temperature_median temperature_worst training"
     ),
 }
 

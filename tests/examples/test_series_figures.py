@@ -14,19 +14,27 @@ from tests.recipe.helpers import train, write_block, write_torus
 
 FIGURES = {
     "navier_stokes": "clusters error_in_time errors training vorticity_median vorticity_worst",
+    "navier_stokes_rollout": (
+        "clusters error_in_time errors horizons training vorticity_median vorticity_worst"
+    ),
     "plasticity": "block_median block_worst clusters errors training",
 }
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "write"), [("navier_stokes", write_torus), ("plasticity", write_block)]
+    ("benchmark", "write"),
+    [
+        ("navier_stokes", write_torus),
+        ("navier_stokes_rollout", write_torus),
+        ("plasticity", write_block),
+    ],
 )
 def test_the_figures_are_drawn(benchmark, write, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     output = tmp_path / "run"
     draw = importlib.import_module(f"examples.{benchmark}.figures").draw
-    overrides = ("training.epochs=1", *(["model.ref=2"] if benchmark == "navier_stokes" else []))
+    overrides = ("training.epochs=1", *(["model.ref=2"] if write is write_torus else []))
     train(write(data), output, *overrides, figures=draw, benchmark=benchmark)
     drawn = {file.stem: file for file in (output / "figures").glob("*.png")}
     assert sorted(drawn) == FIGURES[benchmark].split()

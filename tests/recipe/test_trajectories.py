@@ -30,6 +30,7 @@ from tests.recipe.helpers import (
 CPU = torch.device("cpu")
 ABOUT_CHANNELS = dict.fromkeys(("embedding", "fx", "target"), "channels")
 N_RUNS, N_FRAMES, N_POINTS = 10, 13, 6
+RNG = np.random.default_rng(2)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -258,6 +259,31 @@ def test_a_broken_rollout_is_named_with_its_step(file):
     dataset = Dataset(Decay(file, "test"), transforms=statistics.inputs())
     with pytest.raises(FloatingPointError, match=r"sample 1 from step 4 on \(1 of 2\) of .*decay"):
         evaluate(predict, dataset, 2)
+
+
+def test_mapped_files_give_no_warning(tmp_path, recwarn):
+    for name, shape in (("frames", (5, N_FRAMES, N_POINTS, 2)), ("statics", (5, 2))):
+        np.save(tmp_path / f"{name}.npy", RNG.normal(size=shape))
+
+    class Mapped(Decay):
+        def open(self):
+            self.frames, self.conditions = (
+                np.load(self.path / f"{name}.npy", mmap_mode="r") for name in ("frames", "statics")
+            )
+            return len(self.frames)
+
+        def n_frames(self, index):
+            return N_FRAMES
+
+        def load(self, index, frames):
+            embedding = np.zeros((N_POINTS, 1))
+            conditions, chosen = self.conditions[index], self.frames[index, frames]
+            return {"embedding": embedding, "frames": chosen, "statics": conditions}
+
+    sample, _ = Mapped(tmp_path)[0]
+    assert not recwarn.list
+    statics = np.load(tmp_path / "statics.npy")[0].astype(np.float32)
+    assert (sample["fx"][:, 4:].numpy() == statics).all()
 
 
 def test_what_does_not_fit(file, tmp_path):
