@@ -96,7 +96,9 @@ def predict(request: Request) -> list[str]:
     embedding = cloud.coordinates(len(statistics.means["embedding"]))
     given = cloud.fields(request.inputs)
     parameters = torch.tensor(request.parameters, dtype=torch.float64)
-    fx = torch.cat([embedding[:, :0], *given, parameters.expand(len(embedding), -1)], 1)
+    # Parameters alone are one token for all points, however many there are.
+    rows = 1 if len(parameters) and not given else len(embedding)
+    fx = torch.cat([embedding[:rows, :0], *given, parameters.expand(rows, -1)], 1)
     if fx.shape[1] != len(statistics.means["fx"]):
         raise ValueError(
             f"inputs={request.inputs} and parameters={request.parameters} are {fx.shape[1]} "
@@ -106,13 +108,15 @@ def predict(request: Request) -> list[str]:
     inputs = {"embedding": embedding, "fx": fx}
     # In float64, so that a position far from zero keeps its digits.
     batch = statistics.inputs()(TensorDict(inputs)).float()
-    channels = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
-    for name, values in zip(request.inputs, given, strict=True):
-        channels += [f"field {name!r}"] * values.shape[1]
-    channels += [f"parameters[{i}]" for i in range(len(parameters))]
-    bare = torch.cat([(statistics.means[k] == 0) & (statistics.stds[k] == 1) for k in inputs])
-    normal = torch.cat([*map(batch.get, inputs)], 1)
-    _check_range(channels, torch.cat([embedding, fx], 1), normal, bare)
+    axes = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
+    names_of_fx = [
+        f"field {name!r}"
+        for name, values in zip(request.inputs, given, strict=True)
+        for _ in range(values.shape[1])
+    ] + [f"parameters[{i}]" for i in range(len(parameters))]
+    for key, channels in (("embedding", axes), ("fx", names_of_fx)):
+        bare = (statistics.means[key] == 0) & (statistics.stds[key] == 1)
+        _check_range(channels, inputs[key], batch[key], bare)
     weighted = request.weights
     if weighted is None:
         weighted = layout.weights

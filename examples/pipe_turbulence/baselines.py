@@ -9,8 +9,10 @@ python examples/pipe_turbulence/baselines.py data/pipe_turbulence
 import sys
 
 import numpy as np
+import torch
 
 from physicsnemo_cano.datapipes import PipeTurbulence
+from physicsnemo_cano.losses import relative_l2
 
 MODES = (10, 20, 40, 80)
 
@@ -24,7 +26,8 @@ def read(root, split):
 
 def relative_error(prediction, target):
     """Mean relative L2 error of fields (n, N)."""
-    return np.mean(np.linalg.norm(prediction - target, axis=1) / np.linalg.norm(target, axis=1))
+    prediction, target = (torch.from_numpy(values)[..., None] for values in (prediction, target))
+    return relative_l2(prediction.expand_as(target), target).mean().item()
 
 
 def linear(train, output, test, n_modes):

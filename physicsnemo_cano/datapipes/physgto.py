@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -73,9 +74,10 @@ class PhysGTOReader(TrajectoryReader):
         """Read the lists."""
         self.source = source_of(self.path)
         self._shapes: dict[int, dict[str, tuple[int, ...]]] = {}
+        self._checked: set[int] = set()  # trajectories whose cells have been looked at
         train, test = map(self._listed, LISTS)
         self._files = train + test
-        twice = {file for file in self._files if self._files.count(file) > 1}
+        twice = [file for file, count in Counter(self._files).items() if count > 1]
         if twice:
             raise ValueError(
                 f"{' and '.join(LISTS)} of {self.path} name {min(twice)} more than once: each "
@@ -132,14 +134,14 @@ class PhysGTOReader(TrajectoryReader):
 
     def load(self, index: int, frames: slice) -> dict[str, np.ndarray | torch.Tensor]:
         """Read frames of a trajectory, by its index in the lists."""
-        n_nodes, file = self.n_points(index), self._files[index]
-        with h5py.File(file) as stream:
+        n_nodes = self.n_points(index)
+        with h5py.File(self._files[index]) as stream:
             fields = np.stack([stream[name][frames] for name in self.datasets], -1)
             points, conditions = stream["node_pos"][()], stream["conditions"][()]
-            kinds, cells = (
-                _whole(stream[name][()], count, f"{file}: {name}", self.help)
-                for name, count in (("node_type", self.n_types), ("cells", n_nodes))
-            )
+            kinds = _whole(stream, "node_type", self.n_types, self.help)
+            if self.weighted or index not in self._checked:
+                cells = _whole(stream, "cells", n_nodes, self.help)
+                self._checked.add(index)
         statics = [np.eye(self.n_types)[kinds], np.tile(conditions, (n_nodes, 1))]
         sample = {"embedding": points, "frames": fields, "statics": np.concatenate(statics, -1)}
         if self.weighted:
@@ -147,11 +149,12 @@ class PhysGTOReader(TrajectoryReader):
         return sample
 
 
-def _whole(values: np.ndarray, count: int, where: str, hint: str) -> np.ndarray:
-    """As integers, which are from 0 to ``count`` - 1."""
+def _whole(stream: h5py.File, name: str, count: int, hint: str) -> np.ndarray:
+    """A dataset as integers, which are from 0 to ``count`` - 1."""
+    values = stream[name][()]
     if not np.isin(values, np.arange(count)).all():
         raise ValueError(
-            f"{where} holds {values.min()} to {values.max()}, expected whole numbers from 0 to "
-            f"{count - 1}. {hint}"
+            f"{stream.filename}: {name} holds {values.min()} to {values.max()}, expected whole "
+            f"numbers from 0 to {count - 1}. {hint}"
         )
     return values.astype(np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from physicsnemo_cano.datapipes.files import check_samples, locate
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 from physicsnemo_cano.datapipes.one_mesh import OneMesh
-from physicsnemo_cano.datapipes.reader import Channel, first_80_percent, source_of
+from physicsnemo_cano.datapipes.reader import Channel, parts_of, source_of
 
 _FILE = "Turbulence.mat"
 _TRAIN, _TEST = 300, 100
@@ -57,6 +57,4 @@ class PipeTurbulence(OneMesh):
                 )
             cells = cells if cells.shape[1] == 3 else cells.T
             self.hold(*(matlab[name][:] for name in ("Input", "Output", "nodes")), cells)
-        if n == _TRAIN + _TEST:
-            return range(_TRAIN), range(_TRAIN, n)
-        return first_80_percent(n)
+        return parts_of(n, _TRAIN, _TEST)

@@ -274,14 +274,38 @@ class FieldReader(Reader):
             raise ValueError(f"{where} has {'; '.join(problems)}")
 
 
+def as_tensor(key: str, value: np.ndarray | torch.Tensor, where: str) -> torch.Tensor:
+    """A tensor as it is, or of a copy of an array, which must hold numbers.
+
+    Parameters
+    ----------
+    key, where : str
+        Of the sample's field and the sample, for messages.
+    value : numpy.ndarray or torch.Tensor
+        The field.
+
+    Returns
+    -------
+    torch.Tensor
+
+    Raises
+    ------
+    ValueError
+        If an array holds no numbers.
+    """
+    if isinstance(value, torch.Tensor):
+        return value
+    # Of a copy: torch warns of the arrays of mapped files, which cannot be written to.
+    value = np.array(value)
+    if value.dtype.kind not in "biufc":
+        raise ValueError(f"{where} has {value.dtype} as {key}, expected numbers")
+    return torch.as_tensor(value)
+
+
 def _tensor(key: str, value: np.ndarray | torch.Tensor, where: str) -> torch.Tensor:
     """A tensor of float32 or bool; inputs that lie far from zero keep float64 and so their digits,
     until the recipe has taken their mean away."""
-    if not isinstance(value, torch.Tensor):
-        value = np.array(value)
-        if value.dtype.kind not in "biufc":
-            raise ValueError(f"{where} has {value.dtype} as {key}, expected numbers")
-    tensor = torch.as_tensor(value)
+    tensor = as_tensor(key, value, where)
     if tensor.dtype == torch.bool:
         return tensor
     if tensor.is_complex():
@@ -310,20 +334,22 @@ def first_80_percent(n: int) -> tuple[range, range]:
     return range(n_first), range(n_first, n)
 
 
-def parts_of(n: int) -> tuple[range, range]:
-    """Indices of a set as the published ones are split: of 1200 samples 1000 and 200, else 80 %.
+def parts_of(n: int, n_train: int = 1000, n_test: int = 200) -> tuple[range, range]:
+    """Indices of a set that has the published size split as published, of others the first 80 %.
 
     Parameters
     ----------
     n : int
         Number of samples.
+    n_train, n_test : int, optional, default=1000, 200
+        Of the published set: the first are for training, the others for testing.
 
     Returns
     -------
     pair of range
         Those for training and those for testing.
     """
-    return (range(1000), range(1000, 1200)) if n == 1200 else first_80_percent(n)
+    return (range(n_train), range(n_train, n)) if n == n_train + n_test else first_80_percent(n)
 
 
 def source_of(folder: Path) -> Literal["published", "generated"]:

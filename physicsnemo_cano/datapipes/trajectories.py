@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split
+from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split, as_tensor
 
 
 class TrajectoryReader(FieldReader):
@@ -147,24 +147,18 @@ class TrajectoryReader(FieldReader):
     def _read(self, index: int) -> dict[str, np.ndarray | torch.Tensor]:
         trajectory = self.indices[index // (self._windows or 1)]
         n, first, length = self.n_frames(trajectory), 0, self.n_input + self.n_output
+        where = f"{self.path}: trajectory {trajectory}"
         if n < length:
-            raise ValueError(
-                f"{self.path}: trajectory {trajectory} has {n} frames, a window needs {length}"
-            )
+            raise ValueError(f"{where} has {n} frames, a window needs {length}")
         if self._windows is None:
             length = n
         else:
             draw = np.random.default_rng((self._seed, self._epoch, index))
             first = int(draw.integers(n - length, endpoint=True))
         sample = dict(self.load(trajectory, slice(first, first + length)))
-        frames = _tensor(sample.pop("frames")).movedim(0, 1)  # (N, T, d_u)
+        frames = as_tensor("frames", sample.pop("frames"), where).movedim(0, 1)  # (N, T, d_u)
         fx = frames[:, : self.n_input].flatten(1)
         if self.statics:
-            statics = _tensor(sample.pop("statics"))
+            statics = as_tensor("statics", sample.pop("statics"), where)
             fx = torch.cat([fx, statics.expand(len(fx), -1)], 1)
         return sample | {"fx": fx, "target": frames[:, self.n_input :].flatten(1)}
-
-
-def _tensor(values: np.ndarray | torch.Tensor) -> torch.Tensor:
-    # Of a copy: torch warns of the arrays of mapped files, which cannot be written to.
-    return values if isinstance(values, torch.Tensor) else torch.as_tensor(np.array(values))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +123,7 @@ def draw_rollout(
     folder: Path,
     steps: Sequence[int],
     *,
-    triangles: np.ndarray | None = None,
+    triangles: Callable[[int], np.ndarray] | None = None,
     log: bool = False,
 ) -> None:
     """Draw what every rollout in the plane has to show.
@@ -137,13 +137,16 @@ def draw_rollout(
         truth; ``error_in_time.png``; ``horizons.png``, the errors of all samples at both
         horizons; and those of :func:`draw_summary`.
     steps : sequence of int
-        Steps to show, from 1.
-    triangles : numpy.ndarray, optional
-        As in :func:`show_field`.
+        Steps to show, from 1; those beyond the rollout's end are left out.
+    triangles : callable, optional
+        Takes the number of a sample and returns its triangles, as in :func:`show_field`.
     log : bool, optional, default=False
         Whether the errors of each step are drawn on a logarithmic axis.
     """
     reader, d_u = results.reader, len(results.reader.targets)
+    n_steps = results.frame_errors().shape[1]
+    frames = {step - 1: f"step +{step}" for step in steps if step <= n_steps}
+    whole = "of all fields, " if d_u > 1 else ""
     for title, index in (("median", results.median), ("worst", results.worst)):
         points, target = (results.field(index, key) for key in ("embedding", "target"))
         prediction = results.shaped(results.predictions[index])
@@ -152,15 +155,14 @@ def draw_rollout(
                 points,
                 target[..., k::d_u],
                 prediction[..., k::d_u],
-                frames={step - 1: f"step +{step}" for step in steps},
+                frames=frames,
                 coordinates=reader.coordinates,
                 titles=("reference", results.metrics["model"]),
-                triangles=triangles,
+                triangles=triangles and triangles(index),
             )
-            error = f"relative L2 error {results.errors[index]:.4f}, {title} of the test set"
-            strips.suptitle(f"{channel}: {error}" if d_u > 1 else error)
+            error = f"{whole}relative L2 error {results.errors[index]:.4f}, {title} of the test set"
+            strips.suptitle(f"{channel}; {error}" if d_u > 1 else error)
             save(strips, folder / f"{channel.name}_{title}.png")
-    n_steps = target.shape[-1] // d_u
     times = np.arange(1, n_steps + 1)
     save(error_in_time(results, times, "step", log=log), folder / "error_in_time.png")
     horizons = {f"steps 1 to {n}": results.horizon_errors(n) for n in (reader.n_output, n_steps)}
