@@ -3,6 +3,8 @@
 
 """Readers of PhysGTO's container: lists, windows, tested frames, weights, what is refused."""
 
+import tracemalloc
+
 import h5py
 import numpy as np
 import pytest
@@ -87,6 +89,27 @@ def test_only_the_frames_of_a_window_are_read(folder, monkeypatch):
         "/v": (10, 25),
         "/node_type": (25,),
     }
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_memory_does_not_grow_with_the_number_of_files(tmp_path, split):
+    peaks = []
+    for n in (4, 40):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        for index in range(n):
+            with open(folder / f"{index}.h5", "w+b") as stream:
+                write_trajectory(stream, trajectory(index, 30))
+        for name in ("train.txt", "test.txt"):
+            kept = range(n - 1) if name.startswith(split) else [n - 1]
+            (folder / name).write_text("\n".join(f"{index}.h5" for index in kept))
+        reader = HeatTransfer(folder, split)
+        tracemalloc.start()
+        for index in range(len(reader)):
+            reader[index]
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < N_FRAMES * 30**2 * 4  # bytes of one field of one file
 
 
 def test_weights_sum_to_the_area(folder):
