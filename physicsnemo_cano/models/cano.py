@@ -155,7 +155,18 @@ class CANOBlock(nn.Module):
         spatial_shape: Sequence[int] | None = None,
         shards: Shards = ALL_POINTS,
     ) -> Float[torch.Tensor, "B H N K"]:
-        r"""How the forward pass of the same inputs assigns the points to clusters (eq. 13)."""
+        r"""How the forward pass assigns the points to clusters (eq. 13).
+
+        Parameters
+        ----------
+        h, mask, weights, spatial_shape, shards
+            As in the forward pass.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(B, H, N, K_c)`; its rows sum to one.
+        """
         return self.attention.assignments(self.norm_attention(h), mask, spatial_shape, shards)
 
 

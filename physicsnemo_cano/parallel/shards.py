@@ -23,27 +23,90 @@ class Shards:
     """Whether other processes have points of the sample."""
 
     def is_cut(self, axis: int) -> bool:
-        r"""Whether the grid is cut along an axis."""
+        r"""Whether the grid is cut along an axis.
+
+        Parameters
+        ----------
+        axis : int
+            Of the grid, from 0.
+
+        Returns
+        -------
+        bool
+        """
         return False
 
     def sum(self, tensor: Tensor) -> Tensor:
-        r"""Sum over the processes (all-reduce)."""
+        r"""Sum over the processes (all-reduce).
+
+        Parameters
+        ----------
+        tensor : torch.Tensor
+            Of the same shape on every process.
+
+        Returns
+        -------
+        torch.Tensor
+            Of the same shape; its gradient is summed likewise.
+        """
         return tensor
 
     def maximum(self, tensor: Tensor) -> Tensor:
-        r"""Element-wise maximum over the processes, without gradient."""
+        r"""Element-wise maximum over the processes, without gradient.
+
+        Parameters
+        ----------
+        tensor : torch.Tensor
+            Of the same shape on every process.
+
+        Returns
+        -------
+        torch.Tensor
+            Of the same shape.
+        """
         return tensor
 
     def n_points(self, own: int) -> int:
-        r"""Number of points of all processes where this one has ``own``."""
+        r"""Number of points of all processes.
+
+        Parameters
+        ----------
+        own : int
+            Those of this process.
+
+        Returns
+        -------
+        int
+        """
         return own
 
     def grid_shape(self, own: Sequence[int]) -> tuple[int, ...]:
-        r"""Shape of the whole grid from that of this process's share."""
+        r"""Shape of the whole grid.
+
+        Parameters
+        ----------
+        own : Sequence[int]
+            That of this process's share.
+
+        Returns
+        -------
+        tuple[int, ...]
+        """
         return tuple(own)
 
     def own_lines(self, lines: Sequence[Tensor]) -> list[Tensor]:
-        r"""This process's share of the coordinates along each axis of the whole grid."""
+        r"""This process's share of the coordinates along each axis of the whole grid.
+
+        Parameters
+        ----------
+        lines : Sequence[torch.Tensor]
+            Coordinates along each axis of the whole grid, each :math:`(n_i,)`.
+
+        Returns
+        -------
+        list[torch.Tensor]
+            Views; shorter along the axis that is cut.
+        """
         return list(lines)
 
 

@@ -36,7 +36,7 @@ class Progress:
     train_seconds: float = 0.0
 
     @classmethod
-    def stored(cls, values: dict) -> Progress:
+    def _stored(cls, values: dict) -> Progress:
         """From a checkpoint; those of version 0.1 named a best epoch by its test error."""
         if "best_test_rel_l2" in values:
             values = values | {"best_epoch": 0}
@@ -86,7 +86,7 @@ class Checkpoints:
         last, stored = self.folder / "last", {}
         if last.exists():
             load_checkpoint(last, model, optimizer, schedule, metadata_dict=stored, device=device)
-        return Progress.stored(stored)
+        return Progress._stored(stored)
 
     def tidy(self) -> None:
         """Finish what a kill interrupted."""
@@ -125,7 +125,7 @@ def read_progress(folder: Path) -> Progress:
     """What a checkpoint's folder says about its run."""
     (state,) = folder.glob("checkpoint.*.pt")
     stored = torch.load(state, map_location="cpu", weights_only=True)
-    return Progress.stored(stored["metadata"])
+    return Progress._stored(stored["metadata"])
 
 
 def find_checkpoint(path: Path) -> tuple[Path, Path]:

@@ -183,7 +183,23 @@ class ClusterAttention(nn.Module):
         spatial_shape: Sequence[int] | None = None,
         shards: Shards = ALL_POINTS,
     ) -> Float[torch.Tensor, "B N C"]:
-        r"""What needs all points at once: clean the padding, convolve on grids."""
+        r"""What needs all points at once: clean the padding, convolve on grids.
+
+        Parameters
+        ----------
+        x, mask, spatial_shape, shards
+            As in the forward pass.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(B, N, C)`.
+
+        Raises
+        ------
+        ValueError
+            If ``x`` is not as the class says.
+        """
         self._check(x)
         if mask is not None:
             x = x.masked_fill(~mask.unsqueeze(-1), 0)
@@ -231,7 +247,20 @@ class ClusterAttention(nn.Module):
         x: Float[torch.Tensor, "B n C"],
         attended: Float[torch.Tensor, "B H K D"],
     ) -> Float[torch.Tensor, "B n C"]:
-        r"""Bring cluster values to a chunk of prepared points and project them (eq. 16)."""
+        r"""Bring cluster values to a chunk of prepared points and project them (eq. 16).
+
+        Parameters
+        ----------
+        x : torch.Tensor
+            As :meth:`prepare` gives it, of :math:`n` points: :math:`(B, n, C)`.
+        attended : torch.Tensor
+            What :meth:`summarize` gave, :math:`(B, H, K_c, D)`.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(B, n, C)`.
+        """
         (query,) = self._heads(x, 0, 1)
         return self._output(dispatch(query, self.centroids, attended))
 
@@ -289,6 +318,16 @@ class ClusterAttention(nn.Module):
 
 
 def is_two_tensors(layer: nn.Module) -> bool:
-    r"""Whether a layer is its weight and bias alone: no adapter, no hook, as pruning is one."""
+    r"""Whether a layer is its weight and bias alone: no adapter, no hook, as pruning is one.
+
+    Parameters
+    ----------
+    layer : torch.nn.Module
+        In the place of a linear layer.
+
+    Returns
+    -------
+    bool
+    """
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     return type(layer) is nn.Linear and not any(getattr(layer, name) for name in hooks)

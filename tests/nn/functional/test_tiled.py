@@ -371,7 +371,7 @@ def users(module):
 def test_the_table_of_buffers_says_who_uses_each():
     used = users(forward) | users(backward) | users(base)
     for caller in ("dispatch_gradient", "aggregate_gradient"):
-        used[caller] |= used["assign"]
+        used[caller] |= used["_assign"]
     for caller in ("attend", "attend_gradient"):
         used[caller] |= used["project_keys_values"]
     found = {name: set() for name in (b.name for b in BUFFERS)}

@@ -99,12 +99,32 @@ def choose(
 
 
 def is_autocast_enabled(device: torch.device) -> bool:
-    r"""Whether autocast is on; unlike torch's own answer, on every device, meta included."""
+    r"""Whether autocast is on; unlike torch's own answer, on every device, meta included.
+
+    Parameters
+    ----------
+    device : torch.device
+        Of the tensors.
+
+    Returns
+    -------
+    bool
+    """
     return device.type != "meta" and torch.is_autocast_enabled(device.type)
 
 
 def projected_dtype(x: Tensor) -> torch.dtype:
-    r"""The dtype of what a projection makes of features, under autocast its own."""
+    r"""The dtype of what a projection makes of features, under autocast its own.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        The features.
+
+    Returns
+    -------
+    torch.dtype
+    """
     device = x.device
     return torch.get_autocast_dtype(device.type) if is_autocast_enabled(device) else x.dtype
 
@@ -113,6 +133,15 @@ def uses_triton(query: Tensor, centroids: Tensor, dtype: torch.dtype | None = No
     r"""Whether the kernels run the passes: on NVIDIA GPUs, if they hold the types and sizes.
 
     Why they do not is said once a reason, at the level of debugging.
+
+    Parameters
+    ----------
+    query, centroids, dtype
+        As of :func:`.triton.supports`.
+
+    Returns
+    -------
+    bool
     """
     if query.device.type != "cuda":
         return False

@@ -42,7 +42,7 @@ def aggregate(
         :math:`(B, H, K_c, 1)`, in at least float32. Both add up over disjoint sets of points.
     """
     # Sums over all points: half precision would overflow or lose the small terms.
-    with without_autocast(query.device):
+    with _without_autocast(query.device):
         dtype = torch.promote_types(query.dtype, torch.float32)
         w = None if weights is None else weights.values[:, None, :, None].to(dtype)
         sums = _Aggregate.apply(query.to(dtype), centroids.to(dtype), w)  # (B, H, K, D + 1)
@@ -81,7 +81,7 @@ def attend(
     PartialSoftmax
         To merge with those of the other points.
     """
-    with without_autocast(key.device):
+    with _without_autocast(key.device):
         dtype = clusters.dtype
         logits = clusters / math.sqrt(key.shape[-1]) @ key.to(dtype).mT  # (B, H, K, n)
         present = logits if weights is None else logits + weights.bias(dtype)
@@ -100,9 +100,17 @@ def attend(
 def attend_to_all(
     clusters: Tensor, key: Tensor, value: Tensor, weights: PointWeights | None
 ) -> Tensor:
-    r"""Attend from cluster queries to all points (eq. 15): :math:`Z_c`, in the dtype of values.
+    r"""Attend from cluster queries to all points (eq. 15).
 
-    Arguments as in :func:`attend`; weights get no gradient where they are zero.
+    Parameters
+    ----------
+    clusters, key, value, weights
+        As in :func:`attend`, of all :math:`N` points; weights get no gradient where they are zero.
+
+    Returns
+    -------
+    torch.Tensor
+        :math:`Z_c`, of shape :math:`(B, H, K_c, D)`, in the dtype of ``value``.
     """
     bias = None if weights is None else weights.bias(value.dtype)
     clusters, key, value = _once_differentiable(clusters.to(value.dtype), key, value)
@@ -133,7 +141,7 @@ def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(*tensors, scale=1.0)
 
 
-def without_autocast(device: torch.device) -> contextlib.AbstractContextManager:
+def _without_autocast(device: torch.device) -> contextlib.AbstractContextManager:
     r"""Compute in the types that are given."""
     if is_autocast_enabled(device):
         return torch.autocast(device.type, enabled=False)

@@ -67,7 +67,7 @@ def streamed_attention(
         normalize_queries,
         shards,
     )
-    return torch.cat([recomputed(dispatch, q, centroids, attended) for q in queries], dim=2)
+    return torch.cat([_recomputed(dispatch, q, centroids, attended) for q in queries], dim=2)
 
 
 def cluster_values(
@@ -101,14 +101,14 @@ def cluster_values(
     """
     sums, masses = 0, 0
     for w, *piece in pieces:
-        more = recomputed(partial(_aggregate, queries, centroids, w), *piece)
+        more = _recomputed(partial(_aggregate, queries, centroids, w), *piece)
         sums, masses = sums + more[0], masses + more[1]
     together = shards.sum(torch.cat([sums, masses], -1))
     clusters = cluster_queries(together[..., :-1], together[..., -1:], normalize_queries)
     state = None
     for w, *piece in pieces:
-        more = PartialSoftmax(*recomputed(partial(_attend, keys_values, w), clusters, *piece))
-        state = more if state is None else merge(state, more)
+        more = PartialSoftmax(*_recomputed(partial(_attend, keys_values, w), clusters, *piece))
+        state = more if state is None else _merge(state, more)
     maximum = shards.maximum(state.maximum)
     total = torch.cat([state.weighted_sum, state.sum_exp], -1) * (state.maximum - maximum).exp()
     total = shards.sum(total)
@@ -116,11 +116,24 @@ def cluster_values(
 
 
 def cluster_queries(sums: Tensor, masses: Tensor, normalize: bool) -> Tensor:
-    r"""Queries of the clusters (eq. 14): the weighted mean over their points, or the sum."""
+    r"""Queries of the clusters (eq. 14): the weighted mean over their points, or the sum.
+
+    Parameters
+    ----------
+    sums, masses : torch.Tensor
+        As of :func:`.passes.aggregate`, of all points; also without :math:`B`.
+    normalize : bool
+        Whether it is the mean; zero for a cluster without mass.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, K_c, D)`.
+    """
     return sums / masses.clamp_min(SMALLEST_MASS) if normalize else sums
 
 
-def merge(a: PartialSoftmax, b: PartialSoftmax) -> PartialSoftmax:
+def _merge(a: PartialSoftmax, b: PartialSoftmax) -> PartialSoftmax:
     r"""Join the attention to two disjoint sets of points into that to their union."""
     maximum = torch.maximum(a.maximum, b.maximum)
     scale_a, scale_b = (a.maximum - maximum).exp(), (b.maximum - maximum).exp()
@@ -132,13 +145,28 @@ def merge(a: PartialSoftmax, b: PartialSoftmax) -> PartialSoftmax:
 
 
 def by_chunks(function: Callable[..., Tensor], size: int, *tensors: Tensor | None) -> Tensor:
-    r"""Join what ``function`` gives, (B, n, C), for each chunk of the tensors (B, N, ...)."""
+    r"""Call a function that acts on each point alone, a chunk of the points at a time.
+
+    Parameters
+    ----------
+    function : Callable
+        Takes a chunk of each tensor, gives :math:`(B, n, C)`.
+    size : int
+        Points of a chunk.
+    *tensors : torch.Tensor, optional
+        Of shape :math:`(B, N, …)`, or ``None``, which is handed on; the first is a tensor.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, N, C)`.
+    """
     points = tensors[0].shape[1]
     if size >= points:
         return function(*tensors)
     pieces = zip(*(split(tensor, size) for tensor in tensors), strict=False)
     if torch.is_grad_enabled():
-        return torch.cat([recomputed(function, *piece) for piece in pieces], dim=1)
+        return torch.cat([_recomputed(function, *piece) for piece in pieces], dim=1)
     out = None
     for start, piece in zip(range(0, points, size), pieces, strict=True):
         result = function(*piece)
@@ -152,18 +180,45 @@ def split(tensor: Tensor | None, size: int, dim: int = 1) -> Iterable[Tensor | N
     r"""Cut a tensor into chunks of ``size`` points; of an absent one, give ``None`` without end.
 
     One split serves all passes: its gradient is one join, that of a slice as long as all points.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor, optional
+        What to cut.
+    size : int
+        Points of a chunk; the last may have fewer.
+    dim : int, optional, default=1
+        Dimension of the points.
+
+    Returns
+    -------
+    Iterable[torch.Tensor or None]
+        Views.
     """
     return itertools.repeat(None) if tensor is None else tensor.split(size, dim)
 
 
 def split_weights(weights: PointWeights | None, size: int) -> Iterable[PointWeights | None]:
-    r"""The same for weights."""
+    r"""Cut weights into chunks, as :func:`split` does a tensor.
+
+    Parameters
+    ----------
+    weights : PointWeights, optional
+        Of all points.
+    size : int
+        Points of a chunk.
+
+    Returns
+    -------
+    Iterable[PointWeights or None]
+        Views.
+    """
     if weights is None:
         return itertools.repeat(None)
     return map(PointWeights, *(tensor.split(size, 1) for tensor in weights))
 
 
-def recomputed(function: Callable, *args):
+def _recomputed(function: Callable, *args):
     r"""Call ``function``, storing only its arguments for the backward pass."""
     if torch.is_grad_enabled():
         return checkpoint(function, *args, use_reentrant=False)
@@ -171,7 +226,18 @@ def recomputed(function: Callable, *args):
 
 
 def dispatch(query: Tensor, centroids: Tensor, attended: Tensor) -> Tensor:
-    r"""Bring the clusters' values back to a chunk (eq. 16); as :func:`.passes.dispatch`."""
+    r"""Bring the clusters' values back to a chunk (eq. 16), by a kernel where there is one.
+
+    Parameters
+    ----------
+    query, centroids, attended
+        As in :func:`.passes.dispatch`.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, n, D)`.
+    """
     kernels = triton if uses_triton(query, centroids) else passes
     return kernels.dispatch(query, centroids, attended)
 

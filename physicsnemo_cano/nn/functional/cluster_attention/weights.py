@@ -28,7 +28,18 @@ class PointWeights(NamedTuple):
     log_values: Tensor
 
     def bias(self, dtype: torch.dtype) -> Tensor:
-        r"""Bias of the attention logits of eq. 15, :math:`(B, 1, 1, N)`."""
+        r"""Bias of the attention logits of eq. 15.
+
+        Parameters
+        ----------
+        dtype : torch.dtype
+            Of the logits.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape :math:`(B, 1, 1, N)`, finite.
+        """
         lowest = torch.finfo(dtype).min / 2  # that of another type would overflow in this one
         return self.log_values.clamp_min(lowest).to(dtype)[:, None, None, :]
 
@@ -91,7 +102,18 @@ def prepare_weights(
 
 
 def log_weights(values: Tensor) -> Tensor:
-    r"""Logarithms without gradient, finite where a weight is zero and NaN where it is negative."""
+    r"""Logarithms without gradient, finite where a weight is zero and NaN where it is negative.
+
+    Parameters
+    ----------
+    values : torch.Tensor
+        The weights, of any shape.
+
+    Returns
+    -------
+    torch.Tensor
+        Of the same shape, from half the lowest number on.
+    """
     return values.detach().log().clamp_min(torch.finfo(values.dtype).min / 2)
 
 

@@ -41,9 +41,20 @@ class BackwardPasses(Passes):
         grad_x: Tensor,
         grad_weights: Tensor | None,
     ) -> None:
-        r"""Turn to a sample: its gradient (N, C'), its points' ``logsumexp``, what is to be filled.
+        r"""Turn to a sample.
 
-        ``grad_weights`` is ``None`` if nobody wants it.
+        Parameters
+        ----------
+        x, weights
+            As in the base class.
+        grad_out : torch.Tensor
+            Gradient with respect to the result, :math:`(N, C')`.
+        logsumexp : torch.Tensor
+            Of eq. 13, from the forward pass: flat, of :math:`NH` numbers.
+        grad_x : torch.Tensor
+            To be filled, :math:`(N, C)`.
+        grad_weights : torch.Tensor, optional
+            To be filled, :math:`(N,)`; ``None`` if nobody wants it.
         """
         super().select(x, weights)
         self.x_t = self.tiles(x, 0)  # each (n, C)
@@ -52,7 +63,7 @@ class BackwardPasses(Passes):
         self.grad_x = self.tiles(grad_x, 0)  # each (n, C)
         self.grad_weights = None if grad_weights is None else self.tiles(grad_weights)
 
-    def assign(self, x: Tensor, logsumexp: Tensor, tile: int) -> Workspace:
+    def _assign(self, x: Tensor, logsumexp: Tensor, tile: int) -> Workspace:
         r"""A workspace with queries and assignments of a tile; eq. 9 and 13."""
         ws = self.workspace(x)
         # (H(D+2), C) @ (C, n) -> (H(D+2), n)
@@ -64,15 +75,27 @@ class BackwardPasses(Passes):
         return ws
 
     def dispatch_gradient(self, cluster_values: Tensor, grad_out_weight: Tensor) -> Tensor:
-        r"""Gradient with respect to the cluster values, (H, K, D); eq. 16.
+        r"""Through eq. 16 to the cluster values.
 
         That with respect to the assignments waits for :meth:`aggregate_gradient`.
+
+        Parameters
+        ----------
+        cluster_values : torch.Tensor
+            With the bias, :math:`(H, K_c, D)`.
+        grad_out_weight : torch.Tensor
+            Added to, :math:`(C', HD)`.
+
+        Returns
+        -------
+        torch.Tensor
+            Gradient with respect to the cluster values, :math:`(H, K_c, D)`.
         """
         cluster_values_t = cluster_values.mT
         grad_cluster_values = torch.zeros_like(cluster_values)
         tiles = zip(self.x, self.grad_out, self.logsumexp, strict=True)
         for i, (x, grad_out, logsumexp) in enumerate(tiles):
-            ws = self.assign(x, logsumexp, i)
+            ws = self._assign(x, logsumexp, i)
             # (H, D, K) @ (H, K, n) -> (H, D, n)
             torch.bmm(cluster_values_t, ws.assignments, out=ws.y)
             # (C', n) @ (n, HD) -> (C', HD)
@@ -91,12 +114,28 @@ class BackwardPasses(Passes):
         grad_cluster_values: Tensor,
         grad_kv_weight: Tensor,
     ) -> Tensor:
-        r"""Gradient with respect to the cluster queries, which are over the root of D; eq. 15.
+        r"""Through eq. 15 to the cluster queries and the points; fills the gradients of the points.
 
         With s the logits without log w, attention is w exp(s - logsumexp). The gradient with
         respect to w is the sum over heads and clusters of exp(s - logsumexp) (dZ V - mean), also
         of a point of weight 0. So where it is wanted the exponentials leave out w, and w
         multiplies what leaves a point: its gradients, and its key on the way to the clusters.
+
+        Parameters
+        ----------
+        cluster_queries : torch.Tensor
+            Divided by :math:`\sqrt{D}`, of shape :math:`(H, K_c, D)`.
+        cluster_logsumexp : torch.Tensor
+            From the forward pass, :math:`(H, K_c, 1)`.
+        cluster_values, grad_cluster_values : torch.Tensor
+            With the bias, and what :meth:`dispatch_gradient` gave, :math:`(H, K_c, D)`.
+        grad_kv_weight : torch.Tensor
+            Added to, :math:`(2HD, C)`.
+
+        Returns
+        -------
+        torch.Tensor
+            Gradient with respect to ``cluster_queries``.
         """
         mean = grad_cluster_values * (cluster_values - self.value_bias)
         mean = mean.sum(-1, keepdim=True)  # (H, K, 1), of the gradient over the points
@@ -148,12 +187,21 @@ class BackwardPasses(Passes):
     ) -> None:
         r"""What is left: through eq. 14 and the assignments of eq. 16, then through eq. 13 and 9.
 
-        ``grad_sums`` (H, K, D + 1) is with respect to the sums and masses.
+        Adds to the gradients of the points.
+
+        Parameters
+        ----------
+        grad_sums : torch.Tensor
+            With respect to sums and masses, :math:`(H, K_c, D + 1)`.
+        cluster_values : torch.Tensor
+            With the bias, :math:`(H, K_c, D)`.
+        grad_q_weight, grad_q_bias, grad_centroids : torch.Tensor
+            Added to, :math:`(HD, C)`, :math:`(HD,)` and :math:`(H, K_c, D)`.
         """
         grad_sums_t = grad_sums.mT
         tiles = zip(self.x, self.grad_out, self.logsumexp, self.weights, strict=False)
         for i, (x, grad_out, logsumexp, w) in enumerate(tiles):
-            ws = self.assign(x, logsumexp, i)
+            ws = self._assign(x, logsumexp, i)
             # (H, D+1, K) @ (H, K, n) -> (H, D+1, n), eq. 14
             torch.bmm(grad_sums_t, ws.assignments, out=ws.grad_query_one)
             if self.grad_weights is not None:

@@ -53,7 +53,15 @@ class Passes:
         self.workspaces: dict[int, Workspace] = {}
 
     def select(self, x: Tensor, weights: Tensor | None) -> None:
-        r"""Turn to a sample, (N, C), and its weights, (N,), if any."""
+        r"""Turn to a sample.
+
+        Parameters
+        ----------
+        x : torch.Tensor
+            Its features, :math:`(N, C)`.
+        weights : torch.Tensor, optional
+            Of its points, :math:`(N,)`.
+        """
         self.tile_size = math.ceil(len(x) / math.ceil(len(x) / self.largest))  # no small rest
         self.x = self.tiles(x.T)  # each (C, n)
         self.weighted = weights is not None
@@ -64,18 +72,54 @@ class Passes:
         self.underflows = self.weighted and not weights.all()  # absent points: the lowest logits
 
     def tiles(self, tensor: Tensor, dim: int = -1) -> tuple[Tensor, ...]:
-        r"""Views of a tensor, one a tile of points."""
+        r"""Cut a tensor of the sample's points into tiles.
+
+        Parameters
+        ----------
+        tensor : torch.Tensor
+            Of :math:`N` points.
+        dim : int, optional, default=-1
+            Dimension of the points.
+
+        Returns
+        -------
+        tuple[torch.Tensor, ...]
+            Views, of ``tile_size`` points each; the last may have fewer.
+        """
         return tensor.split(self.tile_size, dim)
 
     def consecutive_tiles(self, memory: Tensor, *shape: int) -> list[Tensor]:
-        r"""Views (\*shape, n) of flat memory, in which one tile lies after the other."""
+        r"""Cut flat memory into tiles that lie one after the other.
+
+        Parameters
+        ----------
+        memory : torch.Tensor
+            Of one dimension.
+        *shape : int
+            What a tile has of each of its :math:`n` points.
+
+        Returns
+        -------
+        list[torch.Tensor]
+            Views of shape :math:`(*\text{shape}, n)`.
+        """
         rest = memory.numel() % (math.prod(shape) * self.tile_size)
         whole, last = memory.split([memory.numel() - rest, rest])
         tiles = list(whole.view(-1, *shape, self.tile_size))
         return [*tiles, last.view(*shape, -1)] if rest else tiles
 
     def workspace(self, tile: Tensor) -> Workspace:
-        r"""The workspace for a tile of that many points."""
+        r"""The workspace for a tile of that many points, made once.
+
+        Parameters
+        ----------
+        tile : torch.Tensor
+            Shape :math:`(…, n)`.
+
+        Returns
+        -------
+        Workspace
+        """
         n = tile.shape[-1]
         if n not in self.workspaces:
             self.workspaces[n] = Workspace(self.passes, self.centroids, n)
@@ -87,6 +131,18 @@ class Passes:
         MKL takes up to a hundred times as long where an exponential underflows, and so do products
         with denormal numbers. It is a matter of time alone, so a look at some points of every
         eighth tile will do.
+
+        Parameters
+        ----------
+        logits : torch.Tensor
+            Changed in place, of any shape :math:`(…, n)`.
+        tile : int
+            Number of the tile, from 0.
+
+        Returns
+        -------
+        torch.Tensor
+            ``logits``.
         """
         if not self.underflows and tile % 8 == 0:
             some = logits.shape[-1] // 16 + 1
@@ -96,7 +152,20 @@ class Passes:
         return logits.exp_()
 
     def project_keys_values(self, x: Tensor, log_w: Tensor | None) -> Workspace:
-        r"""A workspace with keys and values of a tile (eq. 9) and the rows after them."""
+        r"""Project a tile to keys and values (eq. 9) and fill the rows after them.
+
+        Parameters
+        ----------
+        x : torch.Tensor
+            Features of the tile, :math:`(C, n)`.
+        log_w : torch.Tensor, optional
+            What the row after the keys holds, :math:`(n,)`; by default ones, as the values' has.
+
+        Returns
+        -------
+        Workspace
+            That holds them.
+        """
         ws = self.workspace(x)
         # (2H(D+1), C) @ (C, n) -> (2H(D+1), n)
         torch.mm(self.kv_one_weight, x, out=ws.key_value_one_flat)
@@ -107,5 +176,18 @@ class Passes:
 
 
 def with_zero_rows(weight: Tensor, dim: int, rows: int) -> Tensor:
-    r"""A weight matrix with rows of zeros after the ``dim`` rows of each head."""
+    r"""A weight matrix with rows of zeros after the ``dim`` rows of each head.
+
+    Parameters
+    ----------
+    weight : torch.Tensor
+        Shape :math:`(HD, C)`.
+    dim, rows : int
+        :math:`D`, and how many rows of zeros.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(H(D + \text{rows}), C)`.
+    """
     return F.pad(weight.unflatten(0, (-1, dim)), (0, 0, 0, rows)).flatten(0, 1)

@@ -31,11 +31,19 @@ class ForwardPasses(Passes):
     def aggregate(
         self, queries: Tensor, sum_exp: Tensor, logsumexp: Tensor
     ) -> tuple[Tensor, Tensor]:
-        r"""Sums (H, K, D) and masses (H, K, 1) of the clusters; eq. 13 and 14.
+        r"""Sum the queries over the points of each cluster (eq. 13 and 14).
 
-        Fills flat memory, tile by tile, with what :meth:`dispatch` needs of eq. 13 at each point:
-        the ``queries``, and the ``sum_exp`` of its logits or, if logits are large
-        (``self.large_logits``), their ``logsumexp``.
+        Parameters
+        ----------
+        queries, sum_exp, logsumexp : torch.Tensor
+            Flat memory of :math:`NHD`, :math:`NH` and :math:`NH` numbers. They are filled, tile by tile,
+            with what :meth:`dispatch` needs of eq. 13 at each point: its query, and the sum of the
+            exponentials of its logits or, if logits are large (``self.large_logits``), their logsumexp.
+
+        Returns
+        -------
+        tuple[torch.Tensor, torch.Tensor]
+            Sums :math:`(H, K_c, D)` and masses :math:`(H, K_c, 1)`.
         """
         heads, clusters, dim = self.centroids.shape
         q_bias = self.q_bias[:, None]
@@ -56,7 +64,7 @@ class ForwardPasses(Passes):
                 self.exp_(ws.assignment_logits, i)
                 # (H, 1, K) @ (H, K, n) -> (H, 1, n)
                 torch.bmm(self.cluster_ones, ws.assignment_exp, out=sum_exp_tile)
-                if not is_safe(sum_exp_tile):
+                if not _is_safe(sum_exp_tile):
                     self.large_logits = True
                     for earlier, its_log in zip(sums_exp[:i], logsumexps[:i], strict=True):
                         torch.log(earlier, out=its_log)
@@ -78,9 +86,20 @@ class ForwardPasses(Passes):
         return sums.mT.split([dim, 1], -1)
 
     def attend(self, cluster_queries: Tensor, large_logits: bool = False) -> tuple[Tensor, Tensor]:
-        r"""Cluster values (H, K, D) without the bias, and logsumexp (H, K, 1); eq. 15.
+        r"""Attend from the clusters to the points (eq. 15).
 
-        ``cluster_queries`` are over the root of D. With ``large_logits`` as an online softmax.
+        Parameters
+        ----------
+        cluster_queries : torch.Tensor
+            Divided by :math:`\sqrt{D}`, of shape :math:`(H, K_c, D)`.
+        large_logits : bool, optional, default=False
+            Whether to take an online softmax at once; else only where sums leave the safe range.
+
+        Returns
+        -------
+        tuple[torch.Tensor, torch.Tensor]
+            Cluster values without the bias, :math:`(H, K_c, D)`, and the logits' logsumexp,
+            :math:`(H, K_c, 1)`.
         """
         heads, clusters, dim = cluster_queries.shape
         # Meets the keys' last row: log w is added to the logits, a row of ones is not.
@@ -99,10 +118,10 @@ class ForwardPasses(Passes):
             self.exp_(ws.attention_logits, i)
             # (H, D+1, n) @ (H, n, K) -> (H, D+1, K); the last row is the sum of exponentials
             sums.baddbmm_(ws.value_one, ws.attention_exp_by_point)
-            if not large_logits and i % 8 == 0 and not is_safe(sums[:, -1]):
+            if not large_logits and i % 8 == 0 and not _is_safe(sums[:, -1]):
                 break  # too early to be sure, but not for long
         weighted_sum, sum_exp = sums.mT.split([dim, 1], -1)
-        if not large_logits and not is_safe(sum_exp):
+        if not large_logits and not _is_safe(sum_exp):
             return self.attend(cluster_queries, large_logits=True)
         return weighted_sum / sum_exp, sum_exp.log() + largest
 
@@ -116,9 +135,18 @@ class ForwardPasses(Passes):
         out_bias: Tensor,
         out: Tensor,
     ) -> None:
-        r"""Back to the points and the output projection, into ``out`` (N, C'); eq. 16.
+        r"""Bring the values back to the points and project them (eq. 16).
 
-        The first three are from :meth:`aggregate`. ``logsumexp`` is complete afterwards.
+        Parameters
+        ----------
+        queries, sum_exp, logsumexp : torch.Tensor
+            As :meth:`aggregate` has filled them; ``logsumexp`` is complete afterwards.
+        cluster_values : torch.Tensor
+            With the bias, :math:`(H, K_c, D)`.
+        out_weight, out_bias : torch.Tensor
+            As in :func:`.tiled_layer`.
+        out : torch.Tensor
+            Filled with the result, :math:`(N, C')`.
         """
         heads, _, dim = self.centroids.shape
         cluster_values_t = cluster_values.mT.contiguous()
@@ -150,7 +178,7 @@ class ForwardPasses(Passes):
             torch.log(sum_exp, out=logsumexp)
 
 
-def is_safe(sum_exp: Tensor) -> bool:
+def _is_safe(sum_exp: Tensor) -> bool:
     r"""Whether sums of exponentials are far enough from underflow and overflow."""
     lowest, highest = sum_exp.aminmax()
     return lowest.item() > 1 / SAFE_SUM_EXP and highest.item() < SAFE_SUM_EXP  # false also of NaN

@@ -39,7 +39,24 @@ def _matrix(tensor: Tensor | None) -> Matrix | None:
 
 
 def run(kernel, grid: tuple[int, int], blocks: sizes.Blocks, arguments: dict) -> None:
-    r"""Launch a kernel on the device of its tensors."""
+    r"""Launch a kernel on the device of its tensors.
+
+    Parameters
+    ----------
+    kernel : triton.JITFunction
+        What to launch.
+    grid : tuple[int, int]
+        Programs along each axis.
+    blocks : Blocks
+        Gives the numbers of warps and stages.
+    arguments : dict
+        Of the kernel, by name.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensors are on no GPU and there is no interpreter.
+    """
     tensors = (a.pointer if isinstance(a, Matrix) else a for a in arguments.values())
     tensor = next(t for t in tensors if isinstance(t, Tensor))
     if not tensor.is_cuda and not sizes.INTERPRETED:
@@ -112,7 +129,18 @@ def _weights(weights: Tensor | None, heads: int) -> Tensor | None:
 
 
 def logsumexp(query: Tensor, centroids: Tensor, launch=run) -> Tensor:
-    r"""The points' logsumexp (B, H, N) of their logits."""
+    r"""Logsumexp of the points' logits (eq. 13).
+
+    Parameters
+    ----------
+    query, centroids, launch
+        As in :func:`aggregate`.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, N)`, of float32.
+    """
     out = _vector(query)
     kernel = _Kernel("logsumexp", query, centroids.shape[1], launch)
     kernel(query=query, centroids=_centroids(centroids, query), logsumexp=out)
@@ -126,7 +154,25 @@ def _centroids(centroids: Tensor, query: Tensor) -> Tensor:
 def aggregate(
     query: Tensor, centroids: Tensor, weights: Tensor | None, launch=run
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Sums (B, H, K, D) and masses (B, H, K, 1) of the clusters, logsumexp (B, H, N)."""
+    r"""Sum the queries over the points of each cluster (eq. 13 and 14).
+
+    Parameters
+    ----------
+    query : torch.Tensor
+        Shape :math:`(B, H, N, D)`.
+    centroids : torch.Tensor
+        Shape :math:`(H, K_c, D)`.
+    weights : torch.Tensor, optional
+        Shape :math:`(B, N)`.
+    launch : Callable, optional
+        In the place of :func:`run`.
+
+    Returns
+    -------
+    tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+        Sums :math:`(B, H, K_c, D)`, masses :math:`(B, H, K_c, 1)` and the points' logsumexp
+        :math:`(B, H, N)`, of float32.
+    """
     kernel = _Kernel("aggregate", query, centroids.shape[1], launch)
     sums, masses = kernel.partial_sums(kernel.dim), kernel.partial_sums(1)
     lse = _vector(query) if kernel.fused else logsumexp(query, centroids, launch)
@@ -151,7 +197,24 @@ def aggregate_backward(
     weights_too: bool,
     launch=run,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Gradients of :func:`aggregate` with respect to query, centroids and weights."""
+    r"""Gradients of :func:`aggregate` with respect to query, centroids and weights.
+
+    Parameters
+    ----------
+    grad_sums, grad_masses : torch.Tensor
+        With respect to its results.
+    query, centroids, weights, launch
+        Its arguments.
+    lse : torch.Tensor
+        Its third result.
+    weights_too : bool
+        Whether the last gradient is wanted.
+
+    Returns
+    -------
+    tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+        Of the arguments' shapes; the last is empty where it is not wanted.
+    """
     kernel = _Kernel("assignment_backward", query, centroids.shape[1], launch)
     inner = _vector(query) if weights_too or not kernel.fused else None
     grad_query, grad_centroids = _like_points(query), kernel.partial_sums(kernel.dim)
@@ -194,7 +257,25 @@ def _assignment_backward(
 def attend(
     cluster_queries: Tensor, key: Tensor, value: Tensor, weights: Tensor | None, launch=run
 ) -> tuple[Tensor, Tensor]:
-    r"""Values (B, H, K, D) of the clusters, and the logsumexp (B, H, K, 1) of their logits."""
+    r"""Attend from the clusters to the points (eq. 15).
+
+    Parameters
+    ----------
+    cluster_queries : torch.Tensor
+        Shape :math:`(B, H, K_c, D)`.
+    key, value : torch.Tensor
+        Shape :math:`(B, H, N, D)`.
+    weights : torch.Tensor, optional
+        Shape :math:`(B, N)`.
+    launch : Callable, optional
+        In the place of :func:`run`.
+
+    Returns
+    -------
+    tuple[torch.Tensor, torch.Tensor]
+        Cluster values :math:`(B, H, K_c, D)` and the logsumexp of their logits
+        :math:`(B, H, K_c, 1)`, of float32.
+    """
     kernel = _Kernel("attend", key, cluster_queries.shape[2], launch)
     values, lse = kernel.partial_sums(kernel.dim), kernel.partial_sums(1)
     kernel(
@@ -237,7 +318,24 @@ def attend_backward(
     weights_too: bool,
     launch=run,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Gradients of :func:`attend` with respect to cluster queries, key, value and weights."""
+    r"""Gradients of :func:`attend` with respect to cluster queries, key, value and weights.
+
+    Parameters
+    ----------
+    grad_values, grad_logsumexp : torch.Tensor
+        With respect to its results.
+    cluster_queries, key, value, weights, launch
+        Its arguments.
+    values, lse : torch.Tensor
+        Its results.
+    weights_too : bool
+        Whether the last gradient is wanted.
+
+    Returns
+    -------
+    tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+        Of the arguments' shapes; the last is empty where it is not wanted.
+    """
     kernel = _Kernel("attend_backward", key, cluster_queries.shape[2], launch)
     grad_cluster_queries = kernel.partial_sums(kernel.dim)
     grad_key, grad_value = _like_points(key), _like_points(value)
@@ -275,7 +373,22 @@ def attend_backward(
 def dispatch(
     query: Tensor, centroids: Tensor, cluster_values: Tensor, lse: Tensor, launch=run
 ) -> Tensor:
-    r"""Attended points (B, H, N, D)."""
+    r"""Bring the clusters' values back to the points (eq. 16).
+
+    Parameters
+    ----------
+    query, centroids, launch
+        As in :func:`aggregate`.
+    cluster_values : torch.Tensor
+        Shape :math:`(B, H, K_c, D)`.
+    lse : torch.Tensor
+        The points' logsumexp, :math:`(B, H, N)`.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(B, H, N, D)`.
+    """
     out = _like_points(query)
     _Kernel("dispatch", query, centroids.shape[1], launch)(
         query=query,
@@ -295,7 +408,20 @@ def dispatch_backward(
     lse: Tensor,
     launch=run,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Gradients of :func:`dispatch` with respect to query, centroids and cluster values."""
+    r"""Gradients of :func:`dispatch` with respect to query, centroids and cluster values.
+
+    Parameters
+    ----------
+    grad : torch.Tensor
+        With respect to its result.
+    query, centroids, cluster_values, lse, launch
+        Its arguments.
+
+    Returns
+    -------
+    tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+        Of the arguments' shapes.
+    """
     kernel = _Kernel("assignment_backward", query, centroids.shape[1], launch)
     grad_query = _like_points(query)
     grad_centroids, grad_values = (kernel.partial_sums(kernel.dim) for _ in range(2))

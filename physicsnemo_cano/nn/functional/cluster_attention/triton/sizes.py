@@ -65,7 +65,17 @@ def supports(query: Tensor, centroids: Tensor, dtype: torch.dtype | None = None)
 
 
 def power_of_two(n: int) -> int:
-    r"""The smallest power of two not below ``n``, and at least 16: what tensor cores multiply."""
+    r"""The smallest power of two not below ``n``, and at least 16: what tensor cores multiply.
+
+    Parameters
+    ----------
+    n : int
+        At least 1.
+
+    Returns
+    -------
+    int
+    """
     return max(16, 1 << (n - 1).bit_length())
 
 
@@ -113,7 +123,7 @@ _EXCEPTIONS = {
 }
 
 
-def blocks(kernel: str, clusters: int, dim: int, dtype: torch.dtype) -> Blocks:
+def _blocks(kernel: str, clusters: int, dim: int, dtype: torch.dtype) -> Blocks:
     r"""Blocks of a kernel: none spills registers when compiled for sm_80, sm_90 and sm_100."""
     width, wide = power_of_two(dim), dtype != torch.bfloat16
     default = _TILES[width][wide]["backward" in kernel]
@@ -133,9 +143,23 @@ class Cut(NamedTuple):
 
 
 def cut(kernel: str, query: Tensor, clusters: int) -> Cut:
-    r"""Cut the work of a kernel, given a tensor of the points (B, H, N, D)."""
+    r"""Cut the work of a kernel.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    query : torch.Tensor
+        A tensor of the points, :math:`(B, H, N, D)`.
+    clusters : int
+        :math:`K_c`.
+
+    Returns
+    -------
+    Cut
+    """
     batch, heads, points, dim = query.shape
-    block = blocks(kernel, clusters, dim, query.dtype)
+    block = _blocks(kernel, clusters, dim, query.dtype)
     cluster_blocks = -(-clusters // block.clusters)
     if kernel in ("logsumexp", "assignment_backward_points", "attend_backward_points"):
         return Cut(-(-points // block.points), block.points, 1, block)
