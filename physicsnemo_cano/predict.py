@@ -69,6 +69,11 @@ class Request:
 def predict(request: Request) -> list[str]:
     """Do what is asked for.
 
+    Parameters
+    ----------
+    request : Request
+        Files, fields and settings.
+
     Returns
     -------
     list of str
@@ -244,7 +249,13 @@ _EXPECTED = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line."""
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Of the command; by default those the process was started with.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or {"-h", "--help"} & set(arguments):
         print(f"{__doc__}\n{Request.__doc__}")

@@ -128,7 +128,18 @@ class PhysGTOReader(TrajectoryReader):
         return self._shapes_of(index)["node_pos"][0]
 
     def cells(self, index: int) -> np.ndarray:
-        """Triangles (M, 3) of one of this reader's samples, their nodes counted from 0."""
+        """The triangles of a sample's mesh.
+
+        Parameters
+        ----------
+        index : int
+            Of one of this reader's samples.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of integers, (M, 3): their nodes, counted from 0.
+        """
         with h5py.File(self._files[self.indices[index // (self._windows or 1)]]) as file:
             return file["cells"][()]
 

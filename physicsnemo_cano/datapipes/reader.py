@@ -160,7 +160,13 @@ class FieldReader(Reader):
         return None
 
     def sizes(self) -> list[int] | None:
-        """Number of points of each of this reader's samples; ``None`` if all have the same."""
+        """Number of points of each of this reader's samples.
+
+        Returns
+        -------
+        list of int or None
+            ``None`` if all have the same.
+        """
         sizes = [self.n_points(index) for index in self.indices]
         return None if None in sizes else sizes
 

@@ -285,6 +285,16 @@ def absolute(file: str | Path) -> Path:
     """A path as the shell understands it: from here, or from a home for a leading ``~``.
 
     pyvista does the same to any path, so a path is resolved before it is looked at.
+
+    Parameters
+    ----------
+    file : str or Path
+        As it was given.
+
+    Returns
+    -------
+    Path
+        Absolute; nothing need be there.
     """
     return Path(os.path.abspath(os.path.expanduser(file)))
 

@@ -81,11 +81,23 @@ class SharedBatches(Sampler[int]):
         return -(-self.n_samples // self.batch_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order; called by PhysicsNeMo's DataLoader."""
+        """Choose the order; called by PhysicsNeMo's DataLoader.
+
+        Parameters
+        ----------
+        epoch : int
+            From 1.
+        """
         self.epoch = epoch
 
     def batches(self) -> list[list[int]]:
-        """The epoch's global batches."""
+        """The epoch's global batches.
+
+        Returns
+        -------
+        list of list of int
+            Samples of each, ``batch_size`` but in the last.
+        """
         generator = torch.Generator().manual_seed(derive_seed(self.seed, self.epoch))
         order = torch.randperm(self.n_samples, generator=generator).tolist()
         found = self._cut(order)
@@ -124,7 +136,18 @@ class SharedBatches(Sampler[int]):
         return min(self.batch_size, self.n_samples - step * self.batch_size)
 
     def weight(self, step: int) -> float:
-        """Factor of this process's sum of sample losses in a step; see the class."""
+        """Factor of this process's sum of sample losses in a step; see the class.
+
+        Parameters
+        ----------
+        step : int
+            Of the epoch, from 0.
+
+        Returns
+        -------
+        float
+            0 where this process only keeps the others company.
+        """
         length = self._length(step)
         return self.world_size / length if self.rank < length else 0.0
 

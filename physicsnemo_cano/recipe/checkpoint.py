@@ -65,7 +65,19 @@ class Checkpoints:
         optimizer: torch.optim.Optimizer,
         schedule: torch.optim.lr_scheduler.LRScheduler,
     ) -> None:
-        """Write ``last``, and ``best`` if this epoch is."""
+        """Write ``last``, and ``best`` if this epoch is.
+
+        Parameters
+        ----------
+        progress : Progress
+            How far the run has come.
+        model : torch.nn.Module
+            A PhysicsNeMo module, not wrapped.
+        optimizer : torch.optim.Optimizer
+            With its state.
+        schedule : torch.optim.lr_scheduler.LRScheduler
+            Of its learning rate.
+        """
         draft = self._empty("draft")
         save_checkpoint(
             draft, model, optimizer, schedule, epoch=progress.epoch, metadata=vars(progress)
@@ -82,7 +94,20 @@ class Checkpoints:
         schedule: torch.optim.lr_scheduler.LRScheduler,
         device: torch.device,
     ) -> Progress:
-        """Restore the last checkpoint; without one, leave everything as it is at epoch 0."""
+        """Restore the last checkpoint; without one, leave everything as it is at epoch 0.
+
+        Parameters
+        ----------
+        model, optimizer, schedule
+            As of :meth:`save`; they are filled in place.
+        device : torch.device
+            Where to.
+
+        Returns
+        -------
+        Progress
+            How far the run had come.
+        """
         last, stored = self.folder / "last", {}
         if last.exists():
             load_checkpoint(last, model, optimizer, schedule, metadata_dict=stored, device=device)
@@ -122,14 +147,34 @@ class Checkpoints:
 
 
 def read_progress(folder: Path) -> Progress:
-    """What a checkpoint's folder says about its run."""
+    """What a checkpoint's folder says about its run.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the checkpoint.
+
+    Returns
+    -------
+    Progress
+    """
     (state,) = folder.glob("checkpoint.*.pt")
     stored = torch.load(state, map_location="cpu", weights_only=True)
     return Progress._stored(stored["metadata"])
 
 
 def find_checkpoint(path: Path) -> tuple[Path, Path]:
-    """The folder and the ``.mdlus`` file of a checkpoint, given either.
+    """Find the folder and the model's file of a checkpoint, given either.
+
+    Parameters
+    ----------
+    path : Path
+        The folder, or the ``.mdlus`` file in it.
+
+    Returns
+    -------
+    Path, Path
+        The folder and the file.
 
     Raises
     ------
@@ -146,5 +191,18 @@ def find_checkpoint(path: Path) -> tuple[Path, Path]:
 
 
 def open_model(file: Path, device: torch.device) -> Module:
-    """The model of a ``.mdlus`` file; the file itself says which class and arguments."""
+    """The model of a ``.mdlus`` file; the file itself says which class and arguments.
+
+    Parameters
+    ----------
+    file : Path
+        The ``.mdlus`` file.
+    device : torch.device
+        Where to.
+
+    Returns
+    -------
+    physicsnemo.core.Module
+        In evaluation mode.
+    """
     return Module.from_checkpoint(file).to(device).eval()

@@ -288,7 +288,17 @@ class Recipe:
 
     @classmethod
     def load(cls, file: Path) -> Recipe:
-        """What :meth:`yaml` gave; also of version 0.1, which named clusters as PhysicsNeMo does."""
+        """What :meth:`yaml` gave; also of version 0.1, which named clusters as PhysicsNeMo does.
+
+        Parameters
+        ----------
+        file : Path
+            A run's ``config.yaml``.
+
+        Returns
+        -------
+        Recipe
+        """
         stored = OmegaConf.load(file)
         if "slice_num" in stored.get("size", {}):
             stored.size.n_clusters = stored.size.pop("slice_num")
@@ -296,11 +306,28 @@ class Recipe:
         return cls.of(stored)
 
     def yaml(self) -> str:
-        """As a file."""
+        """The settings as a file holds them.
+
+        Returns
+        -------
+        str
+            YAML.
+        """
         return OmegaConf.to_yaml(OmegaConf.structured(self))
 
     def differences(self, other: Recipe) -> list[str]:
-        """In words, what makes this another run than ``other``, the earlier one."""
+        """What makes this another run than an earlier one.
+
+        Parameters
+        ----------
+        other : Recipe
+            Of the earlier one.
+
+        Returns
+        -------
+        list of str
+            A difference each, in words; empty where they are one run.
+        """
         then, now = (_flat({key: asdict(s)[key] for key in _IDENTITY}) for s in (other, self))
         return [
             f"{key}: {then.get(key, 'absent')} there, {now.get(key, 'absent')} now"
@@ -317,6 +344,10 @@ class Recipe:
             Of the checkpoint.
         overrides : sequence of str
             What the command line said.
+
+        Returns
+        -------
+        Recipe
 
         Raises
         ------
@@ -344,6 +375,16 @@ class Recipe:
 
 def given_overrides(cfg: DictConfig) -> list[str]:
     """What the command line said, as Hydra remembers it.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+        As Hydra composes it.
+
+    Returns
+    -------
+    list of str
+        An override each, such as ``seed=1``.
 
     Raises
     ------

@@ -39,12 +39,29 @@ def initialize() -> DistributedManager:
 
 
 def say(message: str) -> None:
-    """Print a line, once for all processes."""
+    """Print a line, once for all processes.
+
+    Parameters
+    ----------
+    message : str
+        Of one line or more.
+    """
     RankZeroLoggingWrapper(PythonLogger("cano"), DistributedManager()).log(message)
 
 
 def gather(items: list) -> list:
-    """Items of all processes, in order of rank, on every process."""
+    """Collect what all processes have, on every process.
+
+    Parameters
+    ----------
+    items : list
+        Of this process; anything that can be pickled.
+
+    Returns
+    -------
+    list
+        Of all, in order of rank.
+    """
     if not torch.distributed.is_initialized():
         return items
     parts: list[list] = [[] for _ in range(torch.distributed.get_world_size())]
@@ -54,7 +71,12 @@ def gather(items: list) -> list:
 
 @contextlib.contextmanager
 def rank_zero_first() -> Iterator[None]:
-    """Let rank 0 finish a block before the others enter it."""
+    """Let rank 0 finish a block before the others enter it.
+
+    Yields
+    ------
+    None
+    """
     group = torch.distributed.is_initialized()
     first = not group or torch.distributed.get_rank() == 0
     if not first:
@@ -65,5 +87,16 @@ def rank_zero_first() -> Iterator[None]:
 
 
 def derive_seed(*coordinates: int) -> int:
-    """Mix integers, such as seed and epoch, into one seed."""
+    """Mix integers, such as seed and epoch, into one seed.
+
+    Parameters
+    ----------
+    *coordinates : int
+        Not negative; their order counts.
+
+    Returns
+    -------
+    int
+        Below 2**32.
+    """
     return int(np.random.SeedSequence(coordinates).generate_state(1)[0])

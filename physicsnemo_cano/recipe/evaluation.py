@@ -119,7 +119,20 @@ def _first_broken_frame(field: torch.Tensor, d_u: int) -> int:
 
 
 def mean_predictor_error(reader: FieldReader, statistics: Statistics) -> float:
-    """Mean relative L2 error of predicting the mean training field for every sample."""
+    """Mean relative L2 error of predicting the mean training field for every sample.
+
+    Parameters
+    ----------
+    reader : FieldReader
+        The samples.
+    statistics : Statistics
+        With the mean field; on meshes of other sizes its mean over the points is predicted, for
+        series of other lengths its mean over the frames.
+
+    Returns
+    -------
+    float
+    """
     mean, errors = statistics.mean_target, []  # (N, C), or (1, C)
     for index in range(len(reader)):
         sample = reader[index][0].unsqueeze(0)
@@ -136,7 +149,22 @@ def mean_predictor_error(reader: FieldReader, statistics: Statistics) -> float:
 
 @torch.no_grad()
 def inference_ms(predict: Predictor, dataset: Dataset, n_samples: int = 20) -> float:
-    """Median time of a prediction of one sample, data loading excluded, in milliseconds."""
+    """Median time of a prediction of one sample, data loading excluded.
+
+    Parameters
+    ----------
+    predict : Predictor
+        The model.
+    dataset : Dataset
+        The samples.
+    n_samples : int, optional, default=20
+        How many to predict, at most; one more warms up.
+
+    Returns
+    -------
+    float
+        In milliseconds.
+    """
     predict.model.eval()
     times = []
     for index in range(min(n_samples, len(dataset)) + 1):

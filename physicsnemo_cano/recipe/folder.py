@@ -18,14 +18,33 @@ from physicsnemo_cano.recipe.config import Recipe
 
 @contextlib.contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Give the name of a draft, which takes the file's place in one step when the block ends."""
+    """Give the name of a draft, which takes the file's place in one step when the block ends.
+
+    Parameters
+    ----------
+    file : Path
+        To be written; what was there stays if the block fails.
+
+    Yields
+    ------
+    Path
+        Of the draft, in the same folder.
+    """
     draft = file.with_name(f".{file.name}.draft")
     yield draft
     os.replace(draft, file)
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a file in one step."""
+    """Write a file in one step.
+
+    Parameters
+    ----------
+    file : Path
+        To be written.
+    text : str
+        What it shall hold.
+    """
     with replacing(file) as draft:
         draft.write_text(text)
 
@@ -78,13 +97,18 @@ class RunFolder:
         return History(self.path / "metrics.jsonl")
 
     def refuse_others(self, settings: Recipe) -> None:
-        """Raise a ``FileExistsError`` if the folder belongs to something else.
+        """Raise an error if the folder belongs to something else.
 
         Parameters
         ----------
         settings : Recipe
-            Of the run that wants it. A folder that holds another run is free as long as that has
-            no checkpoint; else the message names the differences.
+            Of the run that wants it.
+
+        Raises
+        ------
+        FileExistsError
+            If it holds something else than a run, or a checkpoint of another run, whose differences
+            the message names.
         """
         if not self.config.exists():
             # Hidden files are this module's own drafts and lock.
@@ -111,6 +135,10 @@ class RunFolder:
         ----------
         settings : Recipe
             Kept in the folder.
+
+        Yields
+        ------
+        None
 
         Raises
         ------
@@ -147,7 +175,18 @@ class History:
         self.file = file
 
     def read(self, until: int | None = None) -> list[dict[str, Any]]:
-        """Lines of the first ``until`` epochs; a line that a kill cut short is left out."""
+        """Read the lines; one that a kill cut short is left out.
+
+        Parameters
+        ----------
+        until : int, optional
+            The last epoch of interest; all by default.
+
+        Returns
+        -------
+        list of dict
+            A line each, in order.
+        """
         lines = []
         for text in self.file.read_text().splitlines() if self.file.exists() else []:
             try:
@@ -159,10 +198,22 @@ class History:
         return lines
 
     def truncate(self, until: int) -> None:
-        """Forget what came after the epoch from which a run resumes."""
+        """Forget what came after the epoch from which a run resumes.
+
+        Parameters
+        ----------
+        until : int
+            That epoch; 0 forgets all.
+        """
         write_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.read(until)))
 
     def append(self, line: dict[str, Any]) -> None:
-        """Add an epoch."""
+        """Add an epoch.
+
+        Parameters
+        ----------
+        line : dict
+            With ``epoch``, and what else is to be kept.
+        """
         with self.file.open("a") as file:
             file.write(f"{json.dumps(line)}\n")

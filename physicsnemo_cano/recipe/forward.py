@@ -17,7 +17,17 @@ _OPTIONAL = ("time", "mask", "weights")
 
 
 def bare(model: torch.nn.Module) -> torch.nn.Module:
-    """The model inside the wrappers of data-parallel training and compilation."""
+    """The model inside the wrappers of data-parallel training and compilation.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Possibly wrapped.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
         model = model.module
     return getattr(model, "_orig_mod", model)

@@ -36,7 +36,17 @@ class Layout:
 
     @classmethod
     def of(cls, reader: FieldReader) -> Layout:
-        """Of a reader's samples."""
+        """The layout of a reader's samples.
+
+        Parameters
+        ----------
+        reader : FieldReader
+            Opened.
+
+        Returns
+        -------
+        Layout
+        """
         return cls(
             tuple(reader.coordinates),
             tuple(reader.targets),
@@ -47,13 +57,30 @@ class Layout:
         )
 
     def text(self) -> str:
-        """As JSON."""
+        """The layout as a file holds it.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
         return json.dumps(asdict(self), indent=1) + "\n"
 
     @classmethod
     def load(cls, folder: Path) -> Layout:
-        """From a checkpoint's folder; of version 0.1, whose checkpoints lack it, from the class of
-        the reader that their configuration names.
+        """Read the layout that a checkpoint holds.
+
+        Checkpoints of version 0.1 lack it; theirs is that of the class of the reader that their
+        configuration names.
+
+        Parameters
+        ----------
+        folder : Path
+            Of the checkpoint.
+
+        Returns
+        -------
+        Layout
 
         Raises
         ------

@@ -24,6 +24,16 @@ _KEYS = ("embedding", "fx", "target")
 def checked_samples(reader: FieldReader) -> Iterator[TensorDict]:
     """All samples of a reader, in order; one that cannot be trained or tested on is refused.
 
+    Parameters
+    ----------
+    reader : FieldReader
+        The samples.
+
+    Yields
+    ------
+    TensorDict
+        A sample, raw.
+
     Raises
     ------
     ValueError
@@ -51,7 +61,20 @@ def _split(reader: FieldReader) -> str:
 
 
 def real_points(sample: TensorDict, key: str) -> torch.Tensor:
-    """A field of a sample without the padding of its cloud."""
+    r"""A field of a sample without the padding of its cloud.
+
+    Parameters
+    ----------
+    sample : TensorDict
+        Not stacked.
+    key : str
+        Of the field.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape :math:`(n, C)`, of the :math:`n` real points; what is not at the points as it is.
+    """
     value, mask = sample[key], sample.get("mask", None)
     return value if mask is None or value.shape[:1] != mask.shape else value[mask]
 
@@ -185,7 +208,13 @@ class Statistics:
         return cls(means, stds, mean_target.float())
 
     def save(self, file: Path) -> None:
-        """Write an npz file with ``mean_<key>``, ``std_<key>`` and ``mean_target_field``."""
+        """Write an npz file with ``mean_<key>``, ``std_<key>`` and ``mean_target_field``.
+
+        Parameters
+        ----------
+        file : Path
+            To be written.
+        """
         with replacing(file) as draft, draft.open("wb") as stream:
             np.savez(
                 stream,
@@ -196,7 +225,17 @@ class Statistics:
 
     @classmethod
     def load(cls, file: Path) -> Statistics:
-        """Read what :meth:`save` wrote."""
+        """Read what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        file : Path
+            The npz file.
+
+        Returns
+        -------
+        Statistics
+        """
         with np.load(file) as data:
             arrays = {key: torch.from_numpy(data[key]) for key in data.files}
         keys = [name.removeprefix("std_") for name in arrays if name.startswith("std_")]
@@ -208,6 +247,11 @@ class Statistics:
 
     def check(self, reader: FieldReader) -> None:
         """Refuse data on another mesh than the training set's where the means belong to its nodes.
+
+        Parameters
+        ----------
+        reader : FieldReader
+            The data; their first sample is looked at.
 
         Raises
         ------
@@ -224,11 +268,30 @@ class Statistics:
                 )
 
     def inputs(self) -> Inputs:
-        """The transform of the model's inputs; targets stay in physical units."""
+        """The transform of the model's inputs; targets stay in physical units.
+
+        Returns
+        -------
+        Inputs
+        """
         return Inputs(self._normalize(["embedding", "fx"], self.means, self.stds))
 
     def scale(self, key: str, device: torch.device, channels: int | None = None) -> Scale:
-        """The scale of a key's values, or of their first channels."""
+        """The scale of a key's values, or of their first channels.
+
+        Parameters
+        ----------
+        key : str
+            ``embedding``, ``fx``, ``target`` or ``increment``.
+        device : torch.device
+            Where the values are.
+        channels : int, optional
+            How many; all by default.
+
+        Returns
+        -------
+        Scale
+        """
         means = {key: self.means[key][..., :channels].float()}
         stds = {key: self.stds[key][:channels]}
         return Scale(key, self._normalize([key], means, stds).to(device))
@@ -265,7 +328,18 @@ class Inputs(Transform):
         return data
 
     def to(self, device: torch.device | str) -> Inputs:
-        """Move the scales to a device."""
+        """Move the scales to a device.
+
+        Parameters
+        ----------
+        device : torch.device or str
+            Which.
+
+        Returns
+        -------
+        Inputs
+            This one.
+        """
         self.normalize.to(device)
         return super().to(device)
 
@@ -278,9 +352,31 @@ class Scale:
     transform: Normalize
 
     def normalize(self, value: torch.Tensor) -> torch.Tensor:
-        """From physical units."""
+        r"""From physical units.
+
+        Parameters
+        ----------
+        value : torch.Tensor
+            Of any shape :math:`(…, C)`, in physical units.
+
+        Returns
+        -------
+        torch.Tensor
+            Of the same shape.
+        """
         return self.transform(TensorDict({self.key: value}))[self.key]
 
     def restore(self, value: torch.Tensor) -> torch.Tensor:
-        """To physical units."""
+        r"""To physical units.
+
+        Parameters
+        ----------
+        value : torch.Tensor
+            Of any shape :math:`(…, C)`, normalised.
+
+        Returns
+        -------
+        torch.Tensor
+            Of the same shape.
+        """
         return self.transform.inverse(TensorDict({self.key: value}))[self.key]

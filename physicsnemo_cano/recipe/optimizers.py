@@ -17,6 +17,16 @@ def matrices(model: torch.nn.Module) -> list[torch.nn.Parameter]:
 
     Everything else (the first and the last layer, biases, norms, convolutions, CANO's centroids)
     is not a map from features to features, and orthogonalising its update has no meaning.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Possibly wrapped.
+
+    Returns
+    -------
+    list of torch.nn.Parameter
+        Each of two dimensions, in the order of the layers.
     """
     return [m.weight for m in model.modules() if isinstance(m, torch.nn.Linear)][1:-1]
 

@@ -53,7 +53,18 @@ class Predictor:
         self.amp = amp
 
     def calling(self, model: torch.nn.Module) -> Predictor:
-        """The same with another model, such as the same wrapped."""
+        """The same with another model, such as the same wrapped.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            To be called from now on.
+
+        Returns
+        -------
+        Predictor
+            A copy.
+        """
         other = copy.copy(self)
         other.model = model
         return other
@@ -63,22 +74,59 @@ class Predictor:
         return self._frame(batch)
 
     def errors(self, batch: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
-        """Relative L2 errors (B,) and the prediction they belong to."""
+        r"""Predict, and compare with the target.
+
+        Parameters
+        ----------
+        batch : TensorDict
+            Normalised inputs and raw targets, stacked.
+
+        Returns
+        -------
+        errors : torch.Tensor
+            Relative L2 errors, :math:`(B,)`.
+        prediction : torch.Tensor
+            Of the whole target, :math:`(B, N, C)`, in physical units.
+        """
         prediction = self(batch)
         return relative_l2(prediction, batch["target"], batch.get("mask", None)), prediction
 
     def training_step(
         self, batch: TensorDict, draw: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """What a training step compares: prediction, target (B', N, d_u) and mask (B', N).
+        r"""What a training step compares.
 
-        Every sample of the batch has the same number of consecutive rows in B'. ``draw`` is for
-        what a step leaves to chance; it is the same on all processes.
+        Every sample of the batch has the same number of consecutive rows in :math:`B'`.
+
+        Parameters
+        ----------
+        batch : TensorDict
+            Normalised inputs and raw targets, stacked.
+        draw : torch.Generator
+            For what a step leaves to chance; the same on all processes.
+
+        Returns
+        -------
+        prediction, target : torch.Tensor
+            In physical units, :math:`(B', N, d_u)`.
+        mask : torch.Tensor or None
+            True on the real points of padded clouds, :math:`(B', N)`.
         """
         return self(batch), batch["target"], batch.get("mask", None)
 
     def in_deviations(self, value: torch.Tensor) -> torch.Tensor:
-        """A target in units of the training targets' standard deviation, a frame's channels."""
+        r"""A target in units of the training targets' standard deviation.
+
+        Parameters
+        ----------
+        value : torch.Tensor
+            In physical units, :math:`(…, d_u)`: the channels of a frame.
+
+        Returns
+        -------
+        torch.Tensor
+            Of the same shape.
+        """
         return value / self.deviation
 
     def _frame(self, batch: TensorDict) -> torch.Tensor:
@@ -179,6 +227,17 @@ def _at(batch: TensorDict, index: int) -> TensorDict:
 
 
 def predictor_for(reader: FieldReader) -> Callable[..., Predictor]:
-    """The kind of predictor that a reader's samples need."""
+    """The kind of predictor that a reader's samples need.
+
+    Parameters
+    ----------
+    reader : FieldReader
+        The samples.
+
+    Returns
+    -------
+    callable
+        :class:`Predictor` or a subclass; takes what it takes.
+    """
     rollout = functools.partial(Rollout, n_static=reader.n_static)
     return {None: Predictor, "rollout": rollout, "instants": Instants}[reader.series]

@@ -67,6 +67,11 @@ class Results:
         ``prediction``, in the mesh's shape where there is one; of series the last axis holds one
         frame after the other. The table has each sample's error, and for trajectories that of as
         many steps as a training sample has.
+
+        Parameters
+        ----------
+        folder : Path
+            Where the files go.
         """
         with replacing(folder / "predictions.h5") as draft, h5py.File(draft, "w") as file:
             file.attrs["coordinates"] = [str(channel) for channel in self.reader.coordinates]
@@ -87,11 +92,31 @@ class Results:
             writer.writerows((index, *row) for index, row in enumerate(rows))
 
     def frame_errors(self) -> np.ndarray:
-        """Relative L2 error of every frame of a series on its own, (n, T)."""
+        """Relative L2 error of every frame of a series on its own.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, T).
+        """
         return np.array([self.frame_errors_of(i, p) for i, p in enumerate(self.predictions)])
 
     def frame_errors_of(self, index: int, prediction: np.ndarray) -> np.ndarray:
-        """The same of one sample, (T,), for another prediction of it: a series or one frame."""
+        """Relative L2 error of every frame of one sample, for any prediction of it.
+
+        Parameters
+        ----------
+        index : int
+            The sample.
+        prediction : numpy.ndarray
+            A series, (N, T d_u), or one frame, (N, d_u), which is compared with all; or either in the
+            mesh's shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (T,).
+        """
         target = self._points(index, "target")
         prediction = prediction.reshape(len(target), -1)
         repeats = target.shape[1] // prediction.shape[1]
@@ -99,7 +124,18 @@ class Results:
         return self._by_frame(difference) / self._by_frame(target)
 
     def horizon_errors(self, n_steps: int) -> np.ndarray:
-        """Relative L2 error of the first steps of a series together, (n,)."""
+        """Relative L2 error of the first steps of a series together.
+
+        Parameters
+        ----------
+        n_steps : int
+            How many.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n,).
+        """
         channels, errors = n_steps * len(self.reader.targets), []
         for index, prediction in enumerate(self.predictions):
             target = self._points(index, "target")[:, :channels].astype(float)
@@ -138,14 +174,38 @@ class Results:
         return np.linalg.norm(frames, axis=(0, 2))
 
     def field(self, index: int, key: str) -> np.ndarray:
-        """A raw field of a test sample, in the mesh's shape where there is one."""
+        """A raw field of a test sample.
+
+        Parameters
+        ----------
+        index : int
+            The sample.
+        key : str
+            Of the field, such as ``embedding`` or ``target``.
+
+        Returns
+        -------
+        numpy.ndarray
+            At the real points, (N, C), or in the mesh's shape where there is one.
+        """
         return self.shaped(self._points(index, key))
 
     def _points(self, index: int, key: str) -> np.ndarray:
         return real_points(self.reader[index][0], key).numpy()
 
     def shaped(self, points: np.ndarray) -> np.ndarray:
-        """A field (N, C) in the mesh's shape where there is one."""
+        """Give a field the mesh's shape where there is one.
+
+        Parameters
+        ----------
+        points : numpy.ndarray
+            Shape (N, C).
+
+        Returns
+        -------
+        numpy.ndarray
+            Of shape (n_1, …, C) on structured meshes.
+        """
         shape = self.reader.spatial_shape
         return points if shape is None else points.reshape(*shape, points.shape[-1])
 
@@ -183,7 +243,15 @@ class Meter:
         self.bar.update()
 
     def epoch(self, line: dict[str, Any], seconds_left: float) -> None:
-        """One more epoch, with its line of the history."""
+        """One more epoch.
+
+        Parameters
+        ----------
+        line : dict
+            Of the history.
+        seconds_left : float
+            Till the end of the training, estimated.
+        """
         errors = {key.removesuffix("_rel_l2"): value for key, value in line.items() if "rel" in key}
         state = ", ".join(f"{name} {error:.4f}" for name, error in errors.items())
         self.bar.set_postfix_str(state)
@@ -197,7 +265,18 @@ class Meter:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words."""
+    """Seconds in words.
+
+    Parameters
+    ----------
+    seconds : float
+        Not negative.
+
+    Returns
+    -------
+    str
+        In seconds, minutes or hours, with the unit.
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -206,7 +285,17 @@ def duration(seconds: float) -> str:
 
 
 def peak_memory_mb(device: torch.device) -> float:
-    """Most memory used so far, in MB (1e6 bytes): the GPU's, or the process's on a CPU."""
+    """Most memory used so far, in MB (1e6 bytes): the GPU's, or the process's on a CPU.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the run is.
+
+    Returns
+    -------
+    float
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -214,7 +303,17 @@ def peak_memory_mb(device: torch.device) -> float:
 
 
 def device_name(device: torch.device) -> str:
-    """The device in words."""
+    """The device in words.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the run is.
+
+    Returns
+    -------
+    str
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"CPU, {torch.get_num_threads()} threads"
@@ -230,7 +329,20 @@ _OPTIONAL = {
 
 
 def table(metrics: dict[str, Any], folder: Path) -> str:
-    """The table at the end of a run."""
+    """The table at the end of a run.
+
+    Parameters
+    ----------
+    metrics : dict
+        What ``metrics.json`` holds.
+    folder : Path
+        Of the run.
+
+    Returns
+    -------
+    str
+        Of several lines.
+    """
     m = metrics
     rows = [
         ("model", f"{m['model']}, {m['n_params']:,} parameters, seed {m['seed']}"),

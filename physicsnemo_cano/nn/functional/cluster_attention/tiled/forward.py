@@ -36,9 +36,10 @@ class ForwardPasses(Passes):
         Parameters
         ----------
         queries, sum_exp, logsumexp : torch.Tensor
-            Flat memory of :math:`NHD`, :math:`NH` and :math:`NH` numbers. They are filled, tile by tile,
-            with what :meth:`dispatch` needs of eq. 13 at each point: its query, and the sum of the
-            exponentials of its logits or, if logits are large (``self.large_logits``), their logsumexp.
+            Flat memory of :math:`NHD`, :math:`NH` and :math:`NH` numbers. They are filled, tile by
+            tile, with what :meth:`dispatch` needs of eq. 13 at each point: its query, and the sum
+            of the exponentials of its logits or, if logits are large (``self.large_logits``), their
+            logsumexp.
 
         Returns
         -------
