@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from jaxtyping import Float
 
 from physicsnemo_cano.datapipes.files import check_samples, map_arrays, open_hdf5
 from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split, parts_of, source_of
@@ -49,7 +50,7 @@ class MeshReader(FieldReader):
 
     def map_folder(
         self, files: Sequence[str], grid: tuple[int, int], channels: int | str
-    ) -> np.ndarray:
+    ) -> Float[np.ndarray, "n C n_i n_j"]:
         r"""Map the coordinates, which are kept, and the fields.
 
         Parameters

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Int
 
 from physicsnemo_cano.datapipes.files import check_samples, check_shapes, map_arrays
 from physicsnemo_cano.datapipes.quadrature import node_weights
@@ -92,7 +93,7 @@ class ElasticBlock(FieldReader):
         }
 
 
-def open_triangles(folder: Path, hint: str) -> np.ndarray:
+def open_triangles(folder: Path, hint: str) -> Int[np.ndarray, "M 3"]:
     """The triangles of a set of smithers, read from ``triangles.npy``.
 
     Parameters

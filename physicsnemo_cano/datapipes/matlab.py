@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
+from jaxtyping import Int
 
 from physicsnemo_cano.datapipes.files import check_real, check_shapes
 
@@ -84,7 +85,7 @@ class MatlabFile:
         check_real(array.dtype, f"{self.path}: {name}")
         return array
 
-    def cells(self, name: str, n_nodes: int) -> np.ndarray:
+    def cells(self, name: str, n_nodes: int) -> Int[np.ndarray, "*shape"]:
         """The nodes of a mesh's cells, counted from 0; in the file from 0 or from 1.
 
         Parameters

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.datapipes.reader import FieldReader
@@ -22,7 +23,11 @@ class OneMesh(FieldReader):
     """
 
     def hold(
-        self, inputs: np.ndarray, outputs: np.ndarray, points: np.ndarray, cells: np.ndarray
+        self,
+        inputs: Float[np.ndarray, "n N"],
+        outputs: Float[np.ndarray, "n N"],
+        points: Float[np.ndarray, "N d"],
+        cells: Int[np.ndarray, "M vertices"],
     ) -> None:
         """Keep all samples in memory.
 

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import h5py
 import numpy as np
 import torch
+from jaxtyping import Int
 
 from physicsnemo_cano.datapipes.files import check_real, check_samples, check_shapes, locate
 from physicsnemo_cano.datapipes.quadrature import node_weights
@@ -127,7 +128,7 @@ class PhysGTOReader(TrajectoryReader):
         """Nodes of a trajectory's mesh."""
         return self._shapes_of(index)["node_pos"][0]
 
-    def cells(self, index: int) -> np.ndarray:
+    def cells(self, index: int) -> Int[np.ndarray, "M 3"]:
         """The triangles of a sample's mesh.
 
         Parameters

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from physicsnemo.core import Module
 
 from physicsnemo_cano.models.cano import CANO, MetaData, with_plain_arguments
 
 
-def graph_of_nodes(graph: Any) -> torch.Tensor:
+def graph_of_nodes(graph: Any) -> Int[torch.Tensor, " N"]:
     r"""Say to which graph of a batch each node belongs.
 
     Parameters
@@ -59,7 +59,7 @@ def _is(graph: Any, library: str, name: str) -> bool:
     )
 
 
-def node_data(graph: Any, name: str) -> torch.Tensor:
+def node_data(graph: Any, name: str) -> Float[torch.Tensor, "N C"]:
     r"""Look up what a graph holds at its nodes.
 
     Parameters
@@ -86,7 +86,9 @@ def node_data(graph: Any, name: str) -> torch.Tensor:
     return data[name]
 
 
-def clouds_of_similar_size(graphs: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def clouds_of_similar_size(
+    graphs: Int[torch.Tensor, " N"],
+) -> Iterator[tuple[Int[torch.Tensor, " n"], Bool[torch.Tensor, "B n_max"]]]:
     r"""Gather graphs of similar size into padded clouds: at most a third of the rows is padding.
 
     Parameters
@@ -118,7 +120,9 @@ def clouds_of_similar_size(graphs: torch.Tensor) -> Iterator[tuple[torch.Tensor,
         yield torch.cat([nodes[ends[g] - sizes[g] : ends[g]] for g in similar]), mask
 
 
-def pad(values: Float[torch.Tensor, "n C"], mask: Bool[torch.Tensor, "B n_max"]) -> torch.Tensor:
+def pad(
+    values: Float[torch.Tensor, "n C"], mask: Bool[torch.Tensor, "B n_max"]
+) -> Float[torch.Tensor, "B n_max C"]:
     r"""Spread values of nodes over padded clouds.
 
     Parameters

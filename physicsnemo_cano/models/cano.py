@@ -517,7 +517,9 @@ class CANO(Module):
                 )
 
 
-def grid_points(shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
+def grid_points(
+    shape: Sequence[int], like: Float[torch.Tensor, "..."]
+) -> Float[torch.Tensor, "N axes"]:
     r"""Points of a regular grid on the unit interval, square or cube.
 
     Parameters
@@ -543,7 +545,9 @@ def _product(lines: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cartesian_prod(*lines).reshape(-1, len(lines))
 
 
-def unified_position(points: torch.Tensor, ref: int) -> torch.Tensor:
+def unified_position(
+    points: Float[torch.Tensor, "*points axes"], ref: int
+) -> Float[torch.Tensor, "*points distances"]:
     r"""Distances of points to a coarse grid on the unit cube, as in Transolver.
 
     Parameters

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from physicsnemo.datapipes import DataLoader, Dataset
 from physicsnemo.distributed import DistributedManager
 from tensordict import TensorDict
@@ -176,7 +177,9 @@ def inference_ms(predict: Predictor, dataset: Dataset, n_samples: int = 20) -> f
 
 
 @torch.no_grad()
-def cluster_assignments(predict: Predictor, sample: TensorDict) -> np.ndarray | None:
+def cluster_assignments(
+    predict: Predictor, sample: TensorDict
+) -> Float[np.ndarray, "H N K"] | None:
     """How the last layer with clusters assigns a sample's points to them.
 
     Parameters

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Float, Shaped
 from physicsnemo.datapipes import Normalize
 from physicsnemo.datapipes.transforms.base import Transform
 from tensordict import TensorDict
@@ -60,7 +61,7 @@ def _split(reader: FieldReader) -> str:
     return "" if split is None else f" of the {split} set"
 
 
-def real_points(sample: TensorDict, key: str) -> torch.Tensor:
+def real_points(sample: TensorDict, key: str) -> Shaped[torch.Tensor, "n *channels"]:
     r"""A field of a sample without the padding of its cloud.
 
     Parameters
@@ -351,7 +352,7 @@ class Scale:
     key: str
     transform: Normalize
 
-    def normalize(self, value: torch.Tensor) -> torch.Tensor:
+    def normalize(self, value: Float[torch.Tensor, "*shape C"]) -> Float[torch.Tensor, "*shape C"]:
         r"""From physical units.
 
         Parameters
@@ -366,7 +367,7 @@ class Scale:
         """
         return self.transform(TensorDict({self.key: value}))[self.key]
 
-    def restore(self, value: torch.Tensor) -> torch.Tensor:
+    def restore(self, value: Float[torch.Tensor, "*shape C"]) -> Float[torch.Tensor, "*shape C"]:
         r"""To physical units.
 
         Parameters

@@ -10,12 +10,20 @@ import functools
 from collections.abc import Callable
 
 import torch
+from jaxtyping import Bool, Float
 from tensordict import TensorDict
 
 from physicsnemo_cano.datapipes import FieldReader
 from physicsnemo_cano.losses import relative_l2
 from physicsnemo_cano.recipe.forward import call_model
 from physicsnemo_cano.recipe.normalization import Statistics
+
+TrainingStep = tuple[
+    Float[torch.Tensor, "rows N d_u"],
+    Float[torch.Tensor, "rows N d_u"],
+    Bool[torch.Tensor, "rows N"] | None,
+]
+"""Prediction, target and mask of a training step."""
 
 
 class Predictor:
@@ -69,11 +77,13 @@ class Predictor:
         other.model = model
         return other
 
-    def __call__(self, batch: TensorDict) -> torch.Tensor:
+    def __call__(self, batch: TensorDict) -> Float[torch.Tensor, "B N C"]:
         """Prediction of the whole target, (B, N, C), in physical units."""
         return self._frame(batch)
 
-    def errors(self, batch: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
+    def errors(
+        self, batch: TensorDict
+    ) -> tuple[Float[torch.Tensor, " B"], Float[torch.Tensor, "B N C"]]:
         r"""Predict, and compare with the target.
 
         Parameters
@@ -91,9 +101,7 @@ class Predictor:
         prediction = self(batch)
         return relative_l2(prediction, batch["target"], batch.get("mask", None)), prediction
 
-    def training_step(
-        self, batch: TensorDict, draw: torch.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    def training_step(self, batch: TensorDict, draw: torch.Generator) -> TrainingStep:
         r"""What a training step compares.
 
         Every sample of the batch has the same number of consecutive rows in :math:`B'`.
@@ -114,7 +122,9 @@ class Predictor:
         """
         return self(batch), batch["target"], batch.get("mask", None)
 
-    def in_deviations(self, value: torch.Tensor) -> torch.Tensor:
+    def in_deviations(
+        self, value: Float[torch.Tensor, "*shape d_u"]
+    ) -> Float[torch.Tensor, "*shape d_u"]:
         r"""A target in units of the training targets' standard deviation.
 
         Parameters
@@ -169,7 +179,7 @@ class Rollout(Predictor):
         if self.increments:
             self.increment_scale = statistics.scale("increment", device)
 
-    def __call__(self, batch: TensorDict) -> torch.Tensor:
+    def __call__(self, batch: TensorDict) -> Float[torch.Tensor, "B N C"]:
         """All frames, each predicted from the input frames and the predictions so far."""
         batch, frames = batch.copy(), []
         for _ in range(batch["target"].shape[-1] // self.d_u):
@@ -177,9 +187,7 @@ class Rollout(Predictor):
             batch["fx"] = self._following(batch["fx"], frames[-1])
         return torch.cat(frames, -1)
 
-    def training_step(
-        self, batch: TensorDict, draw: torch.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    def training_step(self, batch: TensorDict, draw: torch.Generator) -> TrainingStep:
         """Every frame, predicted from the true ones before it: a row a frame."""
         windows, frames = [batch["fx"]], batch["target"].split(self.d_u, -1)
         for frame in frames[:-1]:
@@ -207,13 +215,11 @@ class Rollout(Predictor):
 class Instants(Predictor):
     """A series at given times, each an input of its own; trained at one random time a step."""
 
-    def __call__(self, batch: TensorDict) -> torch.Tensor:
+    def __call__(self, batch: TensorDict) -> Float[torch.Tensor, "B N C"]:
         """All frames, one call of the model for each."""
         return torch.cat([self._frame(_at(batch, i)) for i in range(batch["times"].shape[1])], -1)
 
-    def training_step(
-        self, batch: TensorDict, draw: torch.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    def training_step(self, batch: TensorDict, draw: torch.Generator) -> TrainingStep:
         """The frame at one time, the same for the whole batch."""
         index = int(torch.randint(batch["times"].shape[1], (), generator=draw))
         target = batch["target"].split(self.d_u, -1)[index]

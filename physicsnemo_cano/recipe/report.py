@@ -16,6 +16,7 @@ from typing import Any
 import h5py
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from physicsnemo_cano.datapipes import FieldReader, TrajectoryReader
 from physicsnemo_cano.losses import LOSSES
@@ -91,7 +92,7 @@ class Results:
             rows = zip(*(values.tolist() for values in columns.values()), strict=True)
             writer.writerows((index, *row) for index, row in enumerate(rows))
 
-    def frame_errors(self) -> np.ndarray:
+    def frame_errors(self) -> Float[np.ndarray, "n T"]:
         """Relative L2 error of every frame of a series on its own.
 
         Returns
@@ -101,7 +102,9 @@ class Results:
         """
         return np.array([self.frame_errors_of(i, p) for i, p in enumerate(self.predictions)])
 
-    def frame_errors_of(self, index: int, prediction: np.ndarray) -> np.ndarray:
+    def frame_errors_of(
+        self, index: int, prediction: Float[np.ndarray, "*points C"]
+    ) -> Float[np.ndarray, " T"]:
         """Relative L2 error of every frame of one sample, for any prediction of it.
 
         Parameters
@@ -109,8 +112,8 @@ class Results:
         index : int
             The sample.
         prediction : numpy.ndarray
-            A series, (N, T d_u), or one frame, (N, d_u), which is compared with all; or either in the
-            mesh's shape.
+            A series, (N, T d_u), or one frame, (N, d_u), which is compared with all; or either in
+            the mesh's shape.
 
         Returns
         -------
@@ -123,7 +126,7 @@ class Results:
         difference = np.tile(prediction, repeats) - target
         return self._by_frame(difference) / self._by_frame(target)
 
-    def horizon_errors(self, n_steps: int) -> np.ndarray:
+    def horizon_errors(self, n_steps: int) -> Float[np.ndarray, " n"]:
         """Relative L2 error of the first steps of a series together.
 
         Parameters
@@ -173,7 +176,7 @@ class Results:
         frames = series.astype(float).reshape(len(series), -1, len(self.reader.targets))
         return np.linalg.norm(frames, axis=(0, 2))
 
-    def field(self, index: int, key: str) -> np.ndarray:
+    def field(self, index: int, key: str) -> Float[np.ndarray, "*points C"]:
         """A raw field of a test sample.
 
         Parameters
@@ -193,7 +196,7 @@ class Results:
     def _points(self, index: int, key: str) -> np.ndarray:
         return real_points(self.reader[index][0], key).numpy()
 
-    def shaped(self, points: np.ndarray) -> np.ndarray:
+    def shaped(self, points: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "*points C"]:
         """Give a field the mesh's shape where there is one.
 
         Parameters

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float
 
 from physicsnemo_cano.visualization.fields import Window
 from physicsnemo_cano.visualization.style import figure, label
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def draw_clusters(
-    points: np.ndarray,
-    assignments: np.ndarray,
+    points: Float[np.ndarray, "*points 2"],
+    assignments: Float[np.ndarray, "H N K"],
     *,
     coordinates: Sequence[object],
     window: Window | None = None,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
 from physicsnemo_cano.visualization.style import MODEL, MUTED, TRUTH, figure, plain, plain_numbers
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def error_distribution(
-    errors: np.ndarray, *, baseline: float | None = None, name: str = "relative L2 error"
+    errors: Float[np.ndarray, " n"],
+    *,
+    baseline: float | None = None,
+    name: str = "relative L2 error",
 ) -> Figure:
     """All test errors as points, with their density, quartiles and mean (a raincloud).
 
@@ -117,7 +121,9 @@ def loss_curve(history: Sequence[dict[str, Any]], *, baseline: float | None = No
     return drawing
 
 
-def error_curves(errors: Mapping[str, np.ndarray], *, name: str = "relative L2 error") -> Figure:
+def error_curves(
+    errors: Mapping[str, Float[np.ndarray, " n"]], *, name: str = "relative L2 error"
+) -> Figure:
     """Share of the test samples with no more than an error, a curve for each set of errors.
 
     Parameters

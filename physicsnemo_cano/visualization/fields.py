@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from physicsnemo_cano.visualization.style import figure, label
 
@@ -24,7 +25,7 @@ class Window(NamedTuple):
     x: tuple[float, float]
     y: tuple[float, float]
 
-    def holds(self, points: np.ndarray) -> np.ndarray:
+    def holds(self, points: Float[np.ndarray, "*points 2"]) -> Bool[np.ndarray, "*points"]:
         """Which points lie inside.
 
         Parameters
@@ -43,10 +44,10 @@ class Window(NamedTuple):
 
 def show_field(
     axes: Axes,
-    points: np.ndarray,
-    values: np.ndarray,
+    points: Float[np.ndarray, "*points 2"],
+    values: Float[np.ndarray, "*points"],
     *,
-    triangles: np.ndarray | None = None,
+    triangles: Int[np.ndarray, "M 3"] | None = None,
     window: Window | None = None,
     cmap: str = "viridis",
     limits: tuple[float, float] | None = None,
@@ -91,7 +92,9 @@ def show_field(
     return image
 
 
-def symmetric_limits(values: np.ndarray, visible: np.ndarray | None = None) -> tuple[float, float]:
+def symmetric_limits(
+    values: Float[np.ndarray, "*shape"], visible: Bool[np.ndarray, "*shape"] | None = None
+) -> tuple[float, float]:
     """Limits for a difference: as far below zero as above, 99.5 % of what is visible within.
 
     The rest, a few points beside a shock, would fade all else.
@@ -114,14 +117,14 @@ def symmetric_limits(values: np.ndarray, visible: np.ndarray | None = None) -> t
 
 
 def field_comparison(
-    points: np.ndarray,
-    target: np.ndarray,
-    prediction: np.ndarray,
+    points: Float[np.ndarray, "*points 2"],
+    target: Float[np.ndarray, "*points"],
+    prediction: Float[np.ndarray, "*points"],
     *,
     name: str,
     coordinates: Sequence[object],
     titles: Sequence[str] = ("reference", "prediction"),
-    triangles: np.ndarray | None = None,
+    triangles: Int[np.ndarray, "M 3"] | None = None,
     limits: tuple[float, float] | None = None,
     window: Window | None = None,
     contour: float | None = None,

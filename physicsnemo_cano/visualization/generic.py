@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float
 
 from physicsnemo_cano.visualization.fields import field_comparison, symmetric_limits
 from physicsnemo_cano.visualization.style import MODEL, TRUTH, figure, label, plain, save
@@ -57,9 +58,9 @@ def draw_results(results, folder: Path) -> None:
 
 
 def line_comparison(
-    points: np.ndarray,
-    target: np.ndarray,
-    prediction: np.ndarray,
+    points: Float[np.ndarray, "N 1"],
+    target: Float[np.ndarray, " N"],
+    prediction: Float[np.ndarray, " N"],
     *,
     name: str,
     coordinates: Sequence[object],
@@ -92,9 +93,9 @@ def line_comparison(
 
 
 def point_comparison(
-    points: np.ndarray,
-    target: np.ndarray,
-    prediction: np.ndarray,
+    points: Float[np.ndarray, "*points dim"],
+    target: Float[np.ndarray, "*points"],
+    prediction: Float[np.ndarray, "*points"],
     *,
     name: str,
     coordinates: Sequence[object],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float, Int, Real
 
 from physicsnemo_cano.visualization.errors import error_curves
 from physicsnemo_cano.visualization.fields import show_field, symmetric_limits
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def time_strips(
-    points: np.ndarray,
-    target: np.ndarray,
-    prediction: np.ndarray,
+    points: Float[np.ndarray, "*points 2"],
+    target: Float[np.ndarray, "*points T"],
+    prediction: Float[np.ndarray, "*points T"],
     *,
     frames: Mapping[int, str],
     coordinates: Sequence[object],
     titles: Sequence[str],
-    triangles: np.ndarray | None = None,
+    triangles: Int[np.ndarray, "M 3"] | None = None,
 ) -> Figure:
     """Reference, prediction and their difference, a column a time.
 
@@ -77,7 +78,9 @@ def time_strips(
     return drawing
 
 
-def error_in_time(results, times: np.ndarray, name: str, *, log: bool = False) -> Figure:
+def error_in_time(
+    results, times: Real[np.ndarray, " T"], name: str, *, log: bool = False
+) -> Figure:
     """Relative L2 error of every frame: the mean and the middle 80 % of the test set.
 
     Beside it the error of repeating the last input frame.
@@ -123,7 +126,7 @@ def draw_rollout(
     folder: Path,
     steps: Sequence[int],
     *,
-    triangles: Callable[[int], np.ndarray] | None = None,
+    triangles: Callable[[int], Int[np.ndarray, "M 3"]] | None = None,
     log: bool = False,
 ) -> None:
     """Draw what every rollout in the plane has to show.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Shaped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ TRUTH, MODEL, MUTED = "#1a1a1a", "#c2410c", "#8a8f98"
 
 def figure(
     rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.0, 4.0), **subplots
-) -> tuple[Figure, np.ndarray]:
+) -> tuple[Figure, Shaped[np.ndarray, "rows columns"]]:
     """A figure with a grid of axes.
 
     Parameters

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float, UInt8
 
 from physicsnemo_cano.visualization.fields import symmetric_limits
 from physicsnemo_cano.visualization.style import figure
@@ -22,12 +23,12 @@ _PIXELS = (1000, 700)
 
 def render_surface(
     mesh: pyvista.DataSet,
-    values: np.ndarray,
+    values: Float[np.ndarray, " N"],
     *,
     cmap: str = "viridis",
     limits: tuple[float, float] | None = None,
     view: Sequence[float] = (1.0, -1.2, 0.8),
-) -> np.ndarray:
+) -> UInt8[np.ndarray, "height width 3"]:
     """Colour the surface of a mesh by a field.
 
     Parameters
@@ -76,8 +77,8 @@ def render_surface(
 
 def surface_comparison(
     mesh: pyvista.DataSet,
-    target: np.ndarray,
-    prediction: np.ndarray,
+    target: Float[np.ndarray, " N"],
+    prediction: Float[np.ndarray, " N"],
     *,
     name: str,
     titles: Sequence[str] = ("reference", "prediction"),
