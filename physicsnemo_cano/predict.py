@@ -19,7 +19,8 @@ import torch
 from physicsnemo.core import Module
 from tensordict import TensorDict
 
-from physicsnemo_cano.integrations.meshes import MeshCloud, absolute
+from physicsnemo_cano.integrations.mesh_files import absolute
+from physicsnemo_cano.integrations.meshes import MeshCloud
 from physicsnemo_cano.models.cano import CANO
 from physicsnemo_cano.recipe.checkpoint import find_checkpoint
 from physicsnemo_cano.recipe.layout import Layout

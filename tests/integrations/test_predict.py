@@ -198,10 +198,13 @@ def test_files_that_are_no_such_meshes(tmp_path):
     with pytest.raises(FileNotFoundError, match="No mesh at"):
         ask(tmp_path, tmp_path / "absent.vtp", tmp_path / "out.vtp")
     pyvista.ImageData(dimensions=(3, 3, 3)).save(tmp_path / "image.vtk")
-    with pytest.raises(ValueError, match="holds ImageData, expected a surface"):
+    with pytest.raises(ValueError, match=r"can be written to \.vtu or \.vtk"):
         ask(tmp_path, tmp_path / "image.vtk", tmp_path / "out.vtp")
+    (tmp_path / "table.vtk").write_text("# vtk DataFile Version 3.0\n\nASCII\nDATASET TABLE\n")
+    with pytest.raises(ValueError, match="holds Table, expected a surface or a volume|no mesh"):
+        ask(tmp_path, tmp_path / "table.vtk", tmp_path / "out.vtp")
     sphere().save(tmp_path / "body.ply")
-    with pytest.raises(ValueError, match=r"none of \.vtp, \.vtu, \.vtk, \.stl; convert it"):
+    with pytest.raises(ValueError, match=r"none of \.vtp, .*\.stl, \.vtm; convert it"):
         ask(tmp_path, tmp_path / "body.ply", tmp_path / "out.vtp")
     loose = pyvista.PolyData(np.vstack([sphere().points, [[9, 9, 9]]]), sphere().faces)
     loose.save(tmp_path / "loose.vtp")
