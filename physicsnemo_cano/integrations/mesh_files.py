@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     import pyvista
     from vtkmodules.vtkCommonCore import vtkStringOutputWindow

@@ -201,7 +201,7 @@ def test_files_that_are_no_such_meshes(tmp_path):
     with pytest.raises(ValueError, match=r"can be written to \.vtu or \.vtk"):
         ask(tmp_path, tmp_path / "image.vtk", tmp_path / "out.vtp")
     (tmp_path / "table.vtk").write_text("# vtk DataFile Version 3.0\n\nASCII\nDATASET TABLE\n")
-    with pytest.raises(ValueError, match="holds Table, expected a surface or a volume|no mesh"):
+    with pytest.raises(ValueError, match=r"holds Table, expected a surface or a volume|no mesh"):
         ask(tmp_path, tmp_path / "table.vtk", tmp_path / "out.vtp")
     sphere().save(tmp_path / "body.ply")
     with pytest.raises(ValueError, match=r"none of \.vtp, .*\.stl, \.vtm; convert it"):
