@@ -95,11 +95,7 @@ def predict(request: Request) -> list[str]:
     names = [f"{channel.name}{request.suffix}" for channel in layout.targets]
     cloud.check_output(request.output, names)
     embedding = cloud.coordinates(len(statistics.means["embedding"]))
-    given = cloud.fields(request.inputs)
-    parameters = torch.tensor(request.parameters, dtype=torch.float64)
-    # Parameters alone are one token for all points, however many there are.
-    rows = 1 if len(parameters) and not given else len(embedding)
-    fx = torch.cat([embedding[:rows, :0], *given, parameters.expand(rows, -1)], 1)
+    fx, channels = cloud.inputs(request.inputs, False, request.parameters)
     if fx.shape[1] != len(statistics.means["fx"]):
         raise ValueError(
             f"inputs={request.inputs} and parameters={request.parameters} are {fx.shape[1]} "
@@ -110,14 +106,9 @@ def predict(request: Request) -> list[str]:
     # In float64, so that a position far from zero keeps its digits.
     batch = statistics.inputs()(TensorDict(inputs)).float()
     axes = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
-    names_of_fx = [
-        f"field {name!r}"
-        for name, values in zip(request.inputs, given, strict=True)
-        for _ in range(values.shape[1])
-    ] + [f"parameters[{i}]" for i in range(len(parameters))]
-    for key, channels in (("embedding", axes), ("fx", names_of_fx)):
+    for key, named in (("embedding", axes), ("fx", channels)):
         bare = (statistics.means[key] == 0) & (statistics.stds[key] == 1)
-        _check_range(channels, inputs[key], batch[key], bare)
+        _check_range(named, inputs[key], batch[key], bare)
     weighted = request.weights
     if weighted is None:
         weighted = layout.weights

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 
 from physicsnemo_cano.datapipes.quadrature import node_weights
+from physicsnemo_cano.integrations.faces import normals
 from physicsnemo_cano.integrations.mesh_files import READABLE, absolute, read_mesh, vtk_messages
 
 if TYPE_CHECKING:
@@ -202,6 +203,50 @@ class MeshCloud:
             self._check_finite(f"values of field {name!r}", values, self.location)
             fields.append(torch.from_numpy(values))
         return fields
+
+    def inputs(
+        self, names: Sequence[str], normal: bool, parameters: Sequence[float] | np.ndarray
+    ) -> tuple[Float[torch.Tensor, "N C"], list[str]]:
+        r"""What a model takes beside the coordinates.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Fields, as for :meth:`fields`.
+        normal : bool
+            Whether the surface's unit normals come behind them; see :func:`.faces.normals`.
+        parameters : sequence of float
+            Of all points together; they come last.
+
+        Returns
+        -------
+        tuple of torch.Tensor and list of str
+            Shape :math:`(N, C)`, or :math:`(1, C)` of parameters alone, which are one token for
+            all points, however many there are; float64. And what each channel is, for messages.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`fields`; or if normals are asked for and this is no surface.
+        """
+        given = self.fields(names)
+        channels = [
+            f"field {name!r}"
+            for name, values in zip(names, given, strict=True)
+            for _ in range(values.shape[1])
+        ]
+        if normal:
+            try:
+                given.append(torch.from_numpy(normals(self.mesh, self.location)))
+            except ValueError as error:
+                raise ValueError(f"{self.file} has no normals: {error}") from error
+            channels += [f"normal {axis}" for axis in "xyz"]
+        token = torch.as_tensor(np.asarray(parameters, dtype=np.float64))
+        n_points = self.mesh.n_points if self.location == "points" else self.mesh.n_cells
+        rows = n_points if given or not len(token) else 1
+        empty = torch.empty(rows, 0, dtype=torch.float64)
+        fx = torch.cat([empty, *given, token.expand(rows, -1)], 1)
+        return fx, channels + [f"parameters[{i}]" for i in range(len(token))]
 
     def check_output(self, file: str | Path, names: Sequence[str]) -> Path:
         r"""Check that fields can be written to a file, and that nothing is lost thereby.
