@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from physicsnemo_cano.integrations.mesh_files import READABLE, blocks_of
+from physicsnemo_cano.integrations.mesh_files import READABLE, absolute, blocks_of
 from physicsnemo_cano.integrations.meshes import Location, MeshCloud
 from physicsnemo_cano.integrations.parameters import Parameters, names_of
 
@@ -163,6 +163,7 @@ def survey(
 @functools.cache
 def _examined(file: Path, stamps: tuple, wanted: Wanted) -> Case:
     faults: list[str] = []
+    file = absolute(file)  # as the messages have it
 
     def tried(function, *arguments):
         try:
