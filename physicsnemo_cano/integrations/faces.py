@@ -101,9 +101,11 @@ class Faces:
 
     @property
     def turned(self) -> int:
-        """Edges that two faces run along in the same sense: one of the two is turned over."""
-        _, count = np.unique(self._edges, axis=0, return_counts=True)
-        return int((count > 1).sum())
+        """Edges of two faces or more that all run along them in one sense: some are turned over."""
+        edges, count = np.unique(np.sort(self._edges, axis=1), axis=0, return_inverse=True)
+        ahead = self._edges[:, 0] < self._edges[:, 1]
+        senses = [np.bincount(count.ravel(), of, len(edges)) for of in (ahead, ~ahead)]
+        return int(((np.maximum(*senses) > 1) & (np.minimum(*senses) == 0)).sum())
 
     @property
     def closed(self) -> bool:
