@@ -286,7 +286,17 @@ class MeshCloud:
             )
         return file
 
-    def write(self, file: str | Path, fields: Mapping[str, Float[torch.Tensor, " N"]]) -> None:
+    @property
+    def ending(self) -> str:
+        """Of files that can hold this mesh and fields."""
+        return _WRITABLE[type(self.mesh).__name__][0]
+
+    def write(
+        self,
+        file: str | Path,
+        fields: Mapping[str, Float[torch.Tensor, "N *C"]],
+        numbers: Mapping[str, float] | None = None,
+    ) -> None:
         r"""Write the mesh, all that it held, and new fields; see :meth:`check_output`.
 
         Parameters
@@ -294,7 +304,9 @@ class MeshCloud:
         file : str or Path
             Where to.
         fields : mapping of str to torch.Tensor
-            By name, each of shape :math:`(N,)`.
+            By name, each of shape :math:`(N,)`, or :math:`(N, C)` of vectors.
+        numbers : mapping of str to float, optional
+            Field data: what belongs to the mesh as a whole.
 
         Raises
         ------
@@ -304,6 +316,14 @@ class MeshCloud:
         file = self.check_output(file, list(fields))
         for name, values in fields.items():
             self.data[name] = values.numpy()
+        taken = [name for name in numbers or {} if name in self.mesh.field_data]
+        if taken:
+            raise ValueError(
+                f"{self.file} has field data {taken} already; give the new ones another name with "
+                "suffix=_predicted or so"
+            )
+        for name, number in (numbers or {}).items():
+            self.mesh.field_data[name] = [number]
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=file.parent) as folder:
             draft = Path(folder) / file.name

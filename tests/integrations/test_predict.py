@@ -371,7 +371,7 @@ def test_values_stand_as_they_are():
     given = parse([f"checkpoint={odd}", "input=1e3", "output=7", "suffix=[0]"])
     assert (given.checkpoint, given.input, given.output) == (odd, "1e3", "7")
     assert given.suffix == "[0]"
-    assert (given.inputs, given.weights, given.chunk_size) == ([], None, 65536)
+    assert (given.inputs, given.weights, given.chunk_size) == (None, None, 65536)
     paths = ["checkpoint=a", "input=b", "output=c"]
     for text, value in (("true", True), ("False", False), ("null", None)):
         assert parse([*paths, f"weights={text}"]).weights is value
