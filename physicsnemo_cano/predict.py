@@ -1,30 +1,36 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
 # SPDX-License-Identifier: Apache-2.0
 
-r"""Predict fields on a mesh file with a trained model.
+r"""Predict fields on mesh files with a trained model.
 
-``python -m physicsnemo_cano.predict checkpoint=outputs/…/checkpoints/last input=body.vtp
-output=predicted.vtp`` opens a checkpoint of the recipe, whose folder also says how the data were
-normalised, and writes the mesh with the predicted fields, under the names of the model's targets.
+``physicsnemo-cano-predict checkpoint=outputs/…/checkpoints/best input=body.vtp output=new.vtp``
+opens a checkpoint of the recipe, whose folder also says how the data were normalised, and writes
+the mesh with the predicted fields, under the names of the model's targets. Where ``input`` is a
+folder, so is ``output``, with the same files. ``forces.pressure=p`` and the other settings of
+forces add coefficients of forces and moments.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 
+import numpy as np
 import torch
-from physicsnemo.core import Module
-from tensordict import TensorDict
 
-from physicsnemo_cano.integrations.meshes import MeshCloud, absolute
-from physicsnemo_cano.models.cano import CANO
-from physicsnemo_cano.recipe.checkpoint import find_checkpoint
-from physicsnemo_cano.recipe.layout import Layout
-from physicsnemo_cano.recipe.normalization import Statistics
-from physicsnemo_cano.recipe.prediction import Predictor
+from physicsnemo_cano.datapipes.cases import find_cases
+from physicsnemo_cano.integrations.forces import References, integrate
+from physicsnemo_cano.integrations.mesh_files import absolute
+from physicsnemo_cano.integrations.meshes import MeshCloud
+from physicsnemo_cano.integrations.parameters import Parameters, names_of
+from physicsnemo_cano.recipe.folder import replacing
+from physicsnemo_cano.recipe.surrogate import Surrogate
+
+_ERRORS = (OSError, KeyError, ValueError, ImportError)
 
 
 @dataclass
@@ -36,19 +42,27 @@ class Request:
     checkpoint : str
         A folder of a run's ``checkpoints/``, or the ``.mdlus`` file in it.
     input, output : str
-        Mesh files; the second must not exist.
-    location : str
-        ``points`` or ``cells``.
-    inputs : list of str
-        Fields of the mesh that the model takes as its input function, in its order.
-    parameters : list of float
-        Inputs of all points together, such as the free stream, behind ``inputs``.
+        Mesh files; the second must not exist. Or folders; nothing in the second is overwritten.
+    location : str or None
+        ``points`` or ``cells``; by default as in training.
+    inputs : list of str or None
+        Fields of the mesh that the model takes as its input function, in its order; by default
+        those of the training.
+    parameters : list of float or str
+        Inputs of all points together, such as the free stream, behind ``inputs``: numbers, or a CSV
+        file with a line a case. By default field data of the names they had in training.
     weights : bool or None
         Whether areas or volumes weigh the points; by default as in training.
     chunk_size : int
         Points at a time; it bounds the memory, not the result. For CANO.
     suffix : str
         Behind the names of the new fields.
+    files : str
+        Of a folder, pattern of the files' names, such as ``*.stl``.
+    forces : References
+        ``forces.pressure=p forces.shear=tau forces.area=2 …``: see that class.
+    table : str or None
+        A CSV file of the forces, a line a case; it must not exist.
     device : str
         Of torch.
     """
@@ -56,16 +70,18 @@ class Request:
     checkpoint: str
     input: str
     output: str
-    location: str = "points"
-    inputs: list[str] = field(default_factory=list)
-    parameters: list[float] = field(default_factory=list)
+    location: str | None = None
+    inputs: list[str] | None = None
+    parameters: list[float] | str = field(default_factory=list)
     weights: bool | None = None
     chunk_size: int = 65536
     suffix: str = ""
+    files: str = "*"
+    forces: References = field(default_factory=References)
+    table: str | None = None
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-@torch.no_grad()
 def predict(request: Request) -> list[str]:
     """Do what is asked for.
 
@@ -83,69 +99,168 @@ def predict(request: Request) -> list[str]:
     ------
     FileExistsError, FileNotFoundError, KeyError, ValueError
         If files, fields or the model do not fit; the message says what came, what was expected
-        and what to do.
+        and what to do. Of a folder, the other files are written and the message names all that
+        were not.
     """
     device = _device(request.device)
-    folder, file = find_checkpoint(absolute(request.checkpoint))
-    layout = Layout.load(folder)
-    statistics = Statistics.load(folder / "normalization.npz")
-    model = Module.from_checkpoint(str(file))
-    for module in model.modules():
-        if isinstance(module, CANO):
-            module.set_chunk_size(request.chunk_size)
-    _check_model(model, layout, statistics)
-
-    cloud = MeshCloud(request.input, request.location)
-    names = [f"{channel.name}{request.suffix}" for channel in layout.targets]
-    cloud.check_output(request.output, names)
-    embedding = cloud.coordinates(len(statistics.means["embedding"]))
-    given = cloud.fields(request.inputs)
-    parameters = torch.tensor(request.parameters, dtype=torch.float64)
-    # Parameters alone are one token for all points, however many there are.
-    rows = 1 if len(parameters) and not given else len(embedding)
-    fx = torch.cat([embedding[:rows, :0], *given, parameters.expand(rows, -1)], 1)
-    if fx.shape[1] != len(statistics.means["fx"]):
-        raise ValueError(
-            f"inputs={request.inputs} and parameters={request.parameters} are {fx.shape[1]} "
-            f"channels, the model takes {len(statistics.means['fx'])} beside the coordinates; the "
-            f"mesh has {sorted(cloud.data.keys())}"
-        )
-    inputs = {"embedding": embedding, "fx": fx}
-    # In float64, so that a position far from zero keeps its digits.
-    batch = statistics.inputs()(TensorDict(inputs)).float()
-    axes = [f"coordinate {axis}" for axis in "xyz"[: embedding.shape[1]]]
-    names_of_fx = [
-        f"field {name!r}"
-        for name, values in zip(request.inputs, given, strict=True)
-        for _ in range(values.shape[1])
-    ] + [f"parameters[{i}]" for i in range(len(parameters))]
-    for key, channels in (("embedding", axes), ("fx", names_of_fx)):
-        bare = (statistics.means[key] == 0) & (statistics.stds[key] == 1)
-        _check_range(channels, inputs[key], batch[key], bare)
-    weighted = request.weights
-    if weighted is None:
-        weighted = layout.weights
-    if weighted:
-        weights = cloud.weights()
-        batch["weights"] = (weights / weights.mean()).float()  # of any unit
+    surrogate = Surrogate(absolute(request.checkpoint), device, request.chunk_size)
+    names = [f"{name}{request.suffix}" for name, _ in surrogate.targets]
+    source = absolute(request.input)
+    outputs = _outputs(request, source)
+    table = _table(request, surrogate)
     print(
-        f"{type(model).__name__} of {file}\n"
-        f"on {len(embedding):,} {request.location} of {request.input}"
-        f"{', weighted' if weighted else ''}, on {device}\n"
+        f"{type(surrogate.model).__name__} of {surrogate.file}, on {device}\n"
         f"writes {', '.join(names)} to {request.output}",
         flush=True,
     )
-    predictor = Predictor(model.to(device).eval(), None, statistics, device)
-    prediction = predictor(batch.unsqueeze(0).to(device))[0].cpu()
-    for name, values in zip(names, prediction.unbind(-1), strict=True):
-        wrong = (~values.isfinite()).nonzero()
-        if len(wrong):
-            raise ValueError(
-                f"The model's {name} is not finite at {len(wrong)} {request.location}, the first "
-                f"at index {int(wrong[0])}; nothing is written: check the model on its test set"
-            )
-    cloud.write(request.output, dict(zip(names, prediction.unbind(-1), strict=True)))
+    rows, failed = {}, []
+    for case, (file, output) in outputs.items():
+        try:
+            rows[case] = _predict_one(request, surrogate, case, file, output)
+        except _ERRORS as error:
+            if not source.is_dir():
+                raise
+            failed.append(f"  {case}: {error.args[0] if isinstance(error, KeyError) else error}")
+    if table is not None and rows:
+        table.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(table) as draft, draft.open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["case", *next(iter(rows.values()))])
+            writer.writerows([case, *row.values()] for case, row in rows.items())
+    if failed:
+        raise ValueError(
+            f"{len(failed)} of {len(outputs)} files are not predicted:\n" + "\n".join(failed)
+        )
     return names
+
+
+def _outputs(request: Request, source: Path) -> dict[str, tuple[Path, Path]]:
+    """Of each case the file and where its prediction goes, without an ending if that is open."""
+    output = absolute(request.output)
+    if not source.is_dir():
+        return {source.stem: (source, output)}
+    cases = find_cases(source, request.files)
+    if not cases:
+        raise FileNotFoundError(f"input={source} holds no mesh files {request.files}")
+    if output.is_file():
+        raise FileExistsError(f"output={output} is a file, input a folder; give a folder")
+    found = {}
+    for case, file in cases.items():
+        path = output / file.relative_to(source)
+        found[case] = (
+            file,
+            path if path.suffix.lower() in (".vtp", ".vtu", ".vtk") else (path.with_suffix("")),
+        )
+    endings = ("", ".vtp", ".vtu")
+    there = [p for _, p in found.values() if any(Path(f"{p}{end}").is_file() for end in endings)]
+    if there:
+        raise FileExistsError(
+            f"output={output} holds {', '.join(p.name for p in there)} already, and nothing is "
+            "overwritten; give another folder"
+        )
+    count = Counter(path.with_suffix("") for _, path in found.values())
+    twice = [case for case, (_, path) in found.items() if count[path.with_suffix("")] > 1]
+    if twice:
+        raise ValueError(
+            f"input={source}: {', '.join(twice)} would be written to one file; choose the one "
+            "kind with files=*.vtp or so"
+        )
+    return found
+
+
+def _table(request: Request, surrogate: Surrogate) -> Path | None:
+    forces = request.forces
+    for name in (forces.pressure, forces.shear):
+        known = [target for target, _ in surrogate.targets]
+        if name is not None and name.removeprefix("-") not in known:
+            raise ValueError(f"forces: the model predicts {', '.join(known)}, got {name}")
+    if request.table is None:
+        return None
+    if not forces.wanted:
+        raise ValueError(
+            f"table={request.table} is for forces: give forces.pressure=, forces.shear= or both"
+        )
+    table = absolute(request.table)
+    if table.exists():
+        raise FileExistsError(f"table={table} is there already and is not overwritten")
+    return table
+
+
+def _predict_one(
+    request: Request, surrogate: Surrogate, case: str, file: Path, output: Path
+) -> dict[str, float]:
+    """Predict and write one mesh; return its coefficients."""
+    cloud = MeshCloud(file, request.location or surrogate.location)
+    if not output.suffix and absolute(request.input).is_dir():
+        output = output.with_name(output.name + cloud.ending)
+    output = cloud.check_output(
+        output, [f"{name}{request.suffix}" for name, _ in surrogate.targets]
+    )
+    numbers, named = _parameters(request, surrogate, case, cloud)
+    inputs = surrogate.inputs if request.inputs is None else request.inputs
+    weighted = surrogate.layout.weights if request.weights is None else request.weights
+    predicted = surrogate(cloud, inputs, numbers, weighted)
+    found, forces = {}, request.forces
+    if forces.wanted:
+        found = _forces(forces, cloud, {k: v.numpy() for k, v in predicted.items()}, named)
+    fields, data = ({f"{k}{request.suffix}": v for k, v in d.items()} for d in (predicted, found))
+    cloud.write(output, fields, data)
+    said = ", ".join(f"{name} {value:.4g}" for name, value in found.items() if name[0] == "C")
+    print(
+        f"{case}: {len(next(iter(predicted.values()))):,} {cloud.location}"
+        f"{', weighted' if weighted else ''}{'; ' if said else ''}{said}",
+        flush=True,
+    )
+    return found
+
+
+def _parameters(
+    request: Request, surrogate: Surrogate, case: str, cloud: MeshCloud
+) -> tuple[Sequence[float] | np.ndarray, dict[str, float]]:
+    """Numbers of a case, in the model's order, and by name where they have names."""
+    names = surrogate.parameters or []
+    if isinstance(request.parameters, str):
+        given = Parameters(request.parameters, names)
+    elif request.parameters or not names:
+        given = None
+    else:
+        given = Parameters(names)
+    if given is None:
+        numbers = request.parameters
+    else:
+        goes_by = list(dict.fromkeys([*names_of(case), cloud.file.parent.name]))
+        try:
+            numbers = given.of(goes_by, cloud.mesh)
+        except ValueError as error:
+            raise ValueError(
+                f"{cloud.file}: {error}; give parameters=cases.csv, or numbers in brackets"
+            ) from error
+        names = given.names
+    return numbers, dict(zip(names, map(float, numbers), strict=False))
+
+
+def _forces(
+    forces: References, cloud: MeshCloud, predicted: dict[str, np.ndarray], named: dict[str, float]
+) -> dict[str, float]:
+    given = {}
+    for key in ("pressure", "shear"):
+        name = getattr(forces, key)
+        if name is not None:
+            values = predicted[name.removeprefix("-")]
+            given[key] = -values if name.startswith("-") else values
+    for key, shape in (("pressure", ()), ("shear", (3,))):
+        if key in given and given[key].shape[1:] != shape:
+            raise ValueError(
+                f"forces.{key}={getattr(forces, key)} has values of shape "
+                f"{given[key].shape[1:]}, expected {shape}"
+            )
+    force, moment = integrate(
+        cloud.mesh, **given, location=cloud.location, centre=forces.centre, flip=forces.flip
+    )
+    found = forces.coefficients(force, moment, named)
+    for name, vector in (("force", force), ("moment", moment)):
+        found |= {f"{name}_{axis}": float(v) for axis, v in zip("xyz", vector, strict=True)}
+    return found
 
 
 def _device(name: str) -> torch.device:
@@ -160,40 +275,6 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _check_model(model: Module, layout: Layout, statistics: Statistics) -> None:
-    if layout.series is not None:
-        raise ValueError("The model predicts series in time, a mesh file has none")
-    if getattr(model, "structured_shape", None) is not None:
-        raise ValueError(
-            f"The model was trained on a grid of {tuple(model.structured_shape)} points; for "
-            "meshes of other kinds train with as_cloud=true"
-        )
-    for key, mean in statistics.means.items():
-        if mean.ndim == 2:
-            raise ValueError(
-                f"The {key} was normalised node by node on {len(mean)} points of one mesh; for "
-                f"other meshes train with normalize.{key}=channels"
-            )
-
-
-def _check_range(
-    channels: list[str], values: torch.Tensor, normal: torch.Tensor, bare: torch.Tensor
-) -> None:
-    # Beyond 1/eps, float32 does not tell two values apart that differ by a standard deviation. What
-    # was not normalised has no deviation to compare with; its square has to be finite.
-    float32 = torch.finfo(torch.float32)
-    limits = torch.where(bare, float32.max**0.5, 1 / float32.eps).tolist()
-    columns = zip(channels, values.unbind(1), normal.unbind(1), limits, strict=True)
-    for name, value, scaled, limit in columns:
-        wrong = (~(scaled.abs() <= limit)).nonzero()
-        if len(wrong):
-            raise ValueError(
-                f"{name} has {len(wrong)} values more than {limit:.0e} standard deviations from "
-                f"the training data, the first {value[wrong[0]].item():g} at index "
-                f"{int(wrong[0])}: replace fill values, or remove their points"
-            )
-
-
 def parse(arguments: Sequence[str]) -> Request:
     r"""Read ``key=value`` arguments; a value is what stands behind the ``=``, as it stands.
 
@@ -201,7 +282,7 @@ def parse(arguments: Sequence[str]) -> Request:
     ----------
     arguments : sequence of str
         Of the command line. ``inputs`` are names between commas, in brackets or not; a name with
-        a comma stands in double quotes. ``parameters`` are numbers in the same form.
+        a comma stands in double quotes. ``parameters`` are numbers in the same form, or a CSV file.
 
     Returns
     -------
@@ -213,19 +294,26 @@ def parse(arguments: Sequence[str]) -> Request:
     ValueError
         If a key is unknown or missing, or its value of another type.
     """
-    keys, given = [key.name for key in fields(Request)], {}
+    keys, given = [key.name for key in fields(Request) if key.name != "forces"], {}
+    about = {f"forces.{key.name}": key.name for key in fields(References)}
+    forces = {}
     for argument in arguments:
         key, equals, value = argument.partition("=")
-        if key not in keys or not equals:
-            raise ValueError(f"{argument}: expected key=value, with a key of {', '.join(keys)}")
+        if (key not in keys and key not in about) or not equals:
+            allowed = ", ".join([*keys, *about])
+            raise ValueError(f"{argument}: expected key=value, with a key of {allowed}")
         try:
-            given[key] = _READ.get(key, str)(value)
+            if key in about:
+                forces[about[key]] = _READ_FORCES[about[key]](value)
+            else:
+                given[key] = _READ.get(key, str)(value)
         except (KeyError, ValueError) as error:
-            raise ValueError(f"{argument}: expected {_EXPECTED[key]}") from error
+            expected = _EXPECTED.get(key, "numbers, such as forces.drag=[1,0,0]")
+            raise ValueError(f"{argument}: expected {expected}") from error
     missing = [f"{key}=" for key in ("checkpoint", "input", "output") if not given.get(key)]
     if missing:
         raise ValueError(f"{' '.join(missing)} missing, each with a path; --help lists all keys")
-    return Request(**given)
+    return Request(**given, forces=References(**forces))
 
 
 def _names(text: str) -> list[str]:
@@ -234,17 +322,42 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in _names(text)]
+
+
+def _parameters_of(text: str) -> list[float] | str:
+    return text if text.lower().endswith(".csv") else _numbers(text)
+
+
+def _speed(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+_TRUE = {"true": True, "false": False}
 _READ = {
     "inputs": _names,
-    "parameters": lambda text: [float(number) for number in _names(text)],
-    "weights": lambda text: {"true": True, "false": False, "null": None}[text.lower()],
+    "parameters": _parameters_of,
+    "weights": lambda text: {**_TRUE, "null": None}[text.lower()],
     "chunk_size": int,
+}
+_READ_FORCES = {
+    "pressure": str,
+    "shear": str,
+    "speed": _speed,
+    **dict.fromkeys(("area", "length", "density"), float),
+    **dict.fromkeys(("drag", "lift", "centre"), _numbers),
+    "flip": lambda text: _TRUE[text.lower()],
 }
 _EXPECTED = {
     "weights": "true, false or null",
     "chunk_size": "a whole number",
     "inputs": "names",
-    "parameters": "numbers, such as [0.8,1.5]",
+    "parameters": "numbers, such as [0.8,1.5], or a .csv file",
+    "forces.flip": "true or false",
 }
 
 
@@ -258,11 +371,11 @@ def main(arguments: list[str] | None = None) -> None:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or {"-h", "--help"} & set(arguments):
-        print(f"{__doc__}\n{Request.__doc__}")
+        print(f"{__doc__}\n{Request.__doc__}\n{References.__doc__}")
         return
     try:
         predict(parse(arguments))
-    except (OSError, KeyError, ValueError, ImportError) as error:
+    except _ERRORS as error:
         sys.exit(f"{error.args[0] if isinstance(error, KeyError) else error}")
 
 

@@ -58,6 +58,9 @@ def test_public_functions_say_what_they_take_return_and_raise():
             if not isinstance(f, ast.FunctionDef) or f.name[0] == "_" or f.name == "forward":
                 continue
             marks = {ast.unparse(mark) for mark in f.decorator_list}
-            if not (marks & {"property", "triton.jit"} or (owner and inherits(owner, f.name))):
+            if not (
+                marks & {"property", "cached_property", "triton.jit"}
+                or (owner and inherits(owner, f.name))
+            ):
                 missing += [f"{file}:{f.lineno} {f.name}: {key}" for key in lacking(f)]
     assert not missing, "\n".join(missing)

@@ -5,11 +5,9 @@ r"""Mesh files as clouds of points with weights, and fields written back to them
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,16 +16,14 @@ import torch
 from jaxtyping import Float
 
 from physicsnemo_cano.datapipes.quadrature import node_weights
+from physicsnemo_cano.integrations.faces import normals
+from physicsnemo_cano.integrations.mesh_files import READABLE, absolute, read_mesh, vtk_messages
 
 if TYPE_CHECKING:
     import pyvista
-    from vtkmodules.vtkCommonCore import vtkStringOutputWindow
 
 Location = Literal["points", "cells"]
 
-# Of these a file that ends too early is found; VTK reads others, such as .ply, to uninitialised
-# memory or a crash then.
-_READABLE = (".vtp", ".vtu", ".vtk", ".stl")
 # What can hold fields, by VTK's class of mesh.
 _WRITABLE = {"PolyData": (".vtp", ".vtk"), "UnstructuredGrid": (".vtu", ".vtk")}
 
@@ -38,7 +34,7 @@ class MeshCloud:
     Parameters
     ----------
     file : str or Path
-        A surface or a volume: ``.vtp``, ``.vtu``, ``.vtk`` or ``.stl``.
+        A surface or a volume, of one of :data:`.mesh_files.READABLE`.
     location : {"points", "cells"}, optional, default="points"
         Where fields are read and written.
 
@@ -63,19 +59,12 @@ class MeshCloud:
         self.file, self.location = absolute(file), location
         if not self.file.is_file():
             raise FileNotFoundError(f"No mesh at {self.file}")
-        if self.file.suffix.lower() not in _READABLE:
+        if self.file.suffix.lower() not in READABLE:
             raise ValueError(
-                f"{self.file} is none of {', '.join(_READABLE)}; convert it: "
+                f"{self.file} is none of {', '.join(READABLE)}; convert it: "
                 "pyvista.read(...).save('mesh.vtp'), or mesh.vtu for a volume"
             )
-        mesh = _read(self.file)
-        kind = type(mesh).__name__
-        if kind not in _WRITABLE:
-            raise ValueError(
-                f"{self.file} holds {kind}, expected a surface (PolyData) or an unstructured "
-                "volume (UnstructuredGrid); convert it, by cast_to_unstructured_grid() of pyvista "
-                "or so"
-            )
+        mesh = read_mesh(self.file)
         if not mesh.n_points or not mesh.n_cells:
             raise ValueError(
                 f"{self.file} holds {mesh.n_points} points and {mesh.n_cells} cells, expected some "
@@ -215,6 +204,50 @@ class MeshCloud:
             fields.append(torch.from_numpy(values))
         return fields
 
+    def inputs(
+        self, names: Sequence[str], normal: bool, parameters: Sequence[float] | np.ndarray
+    ) -> tuple[Float[torch.Tensor, "N C"], list[str]]:
+        r"""What a model takes beside the coordinates.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Fields, as for :meth:`fields`.
+        normal : bool
+            Whether the surface's unit normals come behind them; see :func:`.faces.normals`.
+        parameters : sequence of float
+            Of all points together; they come last.
+
+        Returns
+        -------
+        tuple of torch.Tensor and list of str
+            Shape :math:`(N, C)`, or :math:`(1, C)` of parameters alone, which are one token for
+            all points, however many there are; float64. And what each channel is, for messages.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`fields`; or if normals are asked for and this is no surface.
+        """
+        given = self.fields(names)
+        channels = [
+            f"field {name!r}"
+            for name, values in zip(names, given, strict=True)
+            for _ in range(values.shape[1])
+        ]
+        if normal:
+            try:
+                given.append(torch.from_numpy(normals(self.mesh, self.location)))
+            except ValueError as error:
+                raise ValueError(f"{self.file} has no normals: {error}") from error
+            channels += [f"normal {axis}" for axis in "xyz"]
+        token = torch.as_tensor(np.asarray(parameters, dtype=np.float64))
+        n_points = self.mesh.n_points if self.location == "points" else self.mesh.n_cells
+        rows = n_points if given or not len(token) else 1
+        empty = torch.empty(rows, 0, dtype=torch.float64)
+        fx = torch.cat([empty, *given, token.expand(rows, -1)], 1)
+        return fx, channels + [f"parameters[{i}]" for i in range(len(token))]
+
     def check_output(self, file: str | Path, names: Sequence[str]) -> Path:
         r"""Check that fields can be written to a file, and that nothing is lost thereby.
 
@@ -253,7 +286,17 @@ class MeshCloud:
             )
         return file
 
-    def write(self, file: str | Path, fields: Mapping[str, Float[torch.Tensor, " N"]]) -> None:
+    @property
+    def ending(self) -> str:
+        """Of files that can hold this mesh and fields."""
+        return _WRITABLE[type(self.mesh).__name__][0]
+
+    def write(
+        self,
+        file: str | Path,
+        fields: Mapping[str, Float[torch.Tensor, "N *C"]],
+        numbers: Mapping[str, float] | None = None,
+    ) -> None:
         r"""Write the mesh, all that it held, and new fields; see :meth:`check_output`.
 
         Parameters
@@ -261,7 +304,9 @@ class MeshCloud:
         file : str or Path
             Where to.
         fields : mapping of str to torch.Tensor
-            By name, each of shape :math:`(N,)`.
+            By name, each of shape :math:`(N,)`, or :math:`(N, C)` of vectors.
+        numbers : mapping of str to float, optional
+            Field data: what belongs to the mesh as a whole.
 
         Raises
         ------
@@ -271,111 +316,26 @@ class MeshCloud:
         file = self.check_output(file, list(fields))
         for name, values in fields.items():
             self.data[name] = values.numpy()
+        taken = [name for name in numbers or {} if name in self.mesh.field_data]
+        if taken:
+            raise ValueError(
+                f"{self.file} has field data {taken} already; give the new ones another name with "
+                "suffix=_predicted or so"
+            )
+        for name, number in (numbers or {}).items():
+            self.mesh.field_data[name] = [number]
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=file.parent) as folder:
             draft = Path(folder) / file.name
-            with _vtk_messages() as window:
+            with tempfile.TemporaryFile(dir=folder) as room:
+                # VTK ends the process where there is no room: the arrays, uncompressed and in
+                # base64, and the text around them.
+                os.posix_fallocate(room.fileno(), 0, 1536 * self.mesh.actual_memory_size + 2**17)
+            with vtk_messages() as window:
                 self.mesh.save(draft)
             if "ERROR" in window.GetOutput() or not draft.is_file():
                 raise OSError(f"output={file} cannot be written: {window.GetOutput().strip()}")
             os.replace(draft, file)
-
-
-def absolute(file: str | Path) -> Path:
-    """A path as the shell understands it: from here, or from a home for a leading ``~``.
-
-    pyvista does the same to any path, so a path is resolved before it is looked at.
-
-    Parameters
-    ----------
-    file : str or Path
-        As it was given.
-
-    Returns
-    -------
-    Path
-        Absolute; nothing need be there.
-    """
-    return Path(os.path.abspath(os.path.expanduser(file)))
-
-
-@contextlib.contextmanager
-def _vtk_messages() -> Iterator[vtkStringOutputWindow]:
-    from vtkmodules.vtkCommonCore import vtkOutputWindow, vtkStringOutputWindow
-
-    window, usual = vtkStringOutputWindow(), vtkOutputWindow.GetInstance()
-    vtkOutputWindow.SetInstance(window)
-    try:
-        yield window
-    finally:
-        vtkOutputWindow.SetInstance(usual)
-
-
-def _read(file: Path) -> pyvista.DataSet:
-    r"""Read a file, or say why not.
-
-    Of what is wrong VTK tells its output window at most, and gives what it has: less than the
-    file should hold, or memory that it has not written to.
-    """
-    try:
-        import pyvista
-    except ImportError as error:
-        raise ImportError(
-            "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
-        ) from error
-
-    expected = f"expected a complete mesh of kind {file.suffix}; write or copy the file again"
-    if not _holds_all(file):
-        raise ValueError(f"{file} is incomplete or not what its name says: {expected}")
-    try:
-        with _vtk_messages() as window, warnings.catch_warnings():
-            warnings.filterwarnings("error", message=".*raised an error while reading")
-            mesh = pyvista.read(file)
-            if file.suffix.lower() == ".vtk" and type(mesh).__name__ == "PolyData":
-                # Where there are no cells pyvista makes a vertex of every point, also of a file
-                # that ends before its faces.
-                reader = pyvista.get_reader(file).reader
-                reader.Update()
-                if not reader.GetOutput().GetNumberOfCells():
-                    raise ValueError(f"{mesh.n_points} points and no cells; a cloud has vertices")
-    except Exception as error:
-        raise ValueError(
-            f"{file} is incomplete or no mesh ({str(error).splitlines()[0]}): {expected}"
-        ) from error
-    said = [line for line in window.GetOutput().splitlines() if "rror reading" in line]
-    if said:
-        raise ValueError(f"{file} is incomplete or no mesh ({said[0]}): {expected}")
-    if file.suffix.lower() == ".vtk" and not _holds_numbers(file, mesh):
-        raise ValueError(f"{file} is incomplete, it has less numbers than it announces: {expected}")
-    return mesh
-
-
-def _holds_all(file: Path) -> bool:
-    """Whether a file has contents, and those of an STL file reach their end."""
-    size = file.stat().st_size
-    if file.suffix.lower() != ".stl":
-        return size > 0
-    with file.open("rb") as stream:
-        head = stream.read(84)
-        stream.seek(max(0, size - 256))
-        tail = stream.read()
-    # Binary: 80 bytes, the number of triangles and 50 bytes for each.
-    binary = len(head) == 84 and size >= 84 + 50 * int.from_bytes(head[80:], "little")
-    return binary or b"endsolid" in tail.lower()
-
-
-def _holds_numbers(file: Path, mesh: pyvista.DataSet) -> bool:
-    """Whether a legacy file in text has as many numbers as the mesh read from it."""
-    with file.open("rb") as stream:
-        if b"ASCII" not in [stream.readline().strip().upper() for _ in range(3)]:
-            return True
-        there = sum(
-            word[:1] in (b"-", b".", b"n", b"i") or word[:1].isdigit()
-            for line in stream
-            for word in line.split()
-        )
-    arrays = [*mesh.point_data.values(), *mesh.cell_data.values()]
-    return there >= mesh.points.size + sum(array.size for array in arrays)
 
 
 def _cells_by_type(mesh: pyvista.DataSet) -> dict[int, np.ndarray]:

@@ -25,6 +25,8 @@ class Layout:
         As in :class:`FieldReader`.
     weights : bool
         Whether samples carry quadrature weights.
+    mesh : dict or None
+        Of mesh files, how they become samples; see :class:`.datapipes.meshes.MeshFolder`.
     """
 
     coordinates: tuple[Channel, ...]
@@ -33,6 +35,7 @@ class Layout:
     spatial_shape: tuple[int, ...] | None
     source: str
     weights: bool
+    mesh: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, reader: FieldReader) -> Layout:
@@ -54,6 +57,7 @@ class Layout:
             reader.spatial_shape,
             reader.source,
             reader.weighted,
+            getattr(reader, "mesh", None),
         )
 
     def text(self) -> str:

@@ -93,7 +93,7 @@ def run(
 def _train(settings: Recipe, figures: Figures, embedded: Path | None) -> dict[str, Any]:
     folder = RunFolder(Path(settings.output).expanduser().absolute())
     dist = initialize()
-    readers = _open_readers(settings, embedded)
+    readers = open_readers(settings, embedded)
     SharedBatches(len(readers["train"]), settings.training.batch_size, 0, 0, dist.world_size)
     torch.manual_seed(settings.seed)
     model = build_model(settings, readers["train"]).to(dist.device)
@@ -138,8 +138,25 @@ def _train(settings: Recipe, figures: Figures, embedded: Path | None) -> dict[st
         )
 
 
-def _open_readers(settings: Recipe, embedded: Path | None) -> dict[str, FieldReader]:
-    """Training, validation (if wanted) and test samples, in this order."""
+def open_readers(settings: Recipe, embedded: Path | None = None) -> dict[str, FieldReader]:
+    """Training, validation (if wanted) and test samples, in this order.
+
+    Parameters
+    ----------
+    settings : Recipe
+        Of a training.
+    embedded : Path, optional
+        Where the data are if ``data.root`` names no place.
+
+    Returns
+    -------
+    dict of str to FieldReader
+
+    Raises
+    ------
+    ValueError
+        If what is wanted does not suit the data.
+    """
     validation = settings.validation
     readers = {"train": open_reader(settings.data, "train", embedded)}
     if settings.increments and readers["train"].series != "rollout":

@@ -4,6 +4,7 @@
 """Predictions on real VTK and STL files equal the model's in memory."""
 
 import itertools
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -198,10 +199,13 @@ def test_files_that_are_no_such_meshes(tmp_path):
     with pytest.raises(FileNotFoundError, match="No mesh at"):
         ask(tmp_path, tmp_path / "absent.vtp", tmp_path / "out.vtp")
     pyvista.ImageData(dimensions=(3, 3, 3)).save(tmp_path / "image.vtk")
-    with pytest.raises(ValueError, match="holds ImageData, expected a surface"):
+    with pytest.raises(ValueError, match=r"can be written to \.vtu or \.vtk"):
         ask(tmp_path, tmp_path / "image.vtk", tmp_path / "out.vtp")
+    (tmp_path / "table.vtk").write_text("# vtk DataFile Version 3.0\n\nASCII\nDATASET TABLE\n")
+    with pytest.raises(ValueError, match=r"holds Table, expected a surface or a volume|no mesh"):
+        ask(tmp_path, tmp_path / "table.vtk", tmp_path / "out.vtp")
     sphere().save(tmp_path / "body.ply")
-    with pytest.raises(ValueError, match=r"none of \.vtp, \.vtu, \.vtk, \.stl; convert it"):
+    with pytest.raises(ValueError, match=r"none of \.vtp, .*\.stl, \.vtm; convert it"):
         ask(tmp_path, tmp_path / "body.ply", tmp_path / "out.vtp")
     loose = pyvista.PolyData(np.vstack([sphere().points, [[9, 9, 9]]]), sphere().faces)
     loose.save(tmp_path / "loose.vtp")
@@ -355,6 +359,21 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     ask(tmp_path, tmp_path / "body.vtp", output)
 
 
+@pytest.mark.parametrize("suffix", [".vtp", ".vtk"])
+def test_a_full_disk_is_an_error(tmp_path, suffix):
+    checkpoint(tmp_path)
+    sphere().save(tmp_path / "body.vtp")
+    output = tmp_path / "new" / f"out{suffix}"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            ask(tmp_path, tmp_path / "body.vtp", output)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(output.parent.iterdir())
+
+
 def test_what_vtk_cannot_write_is_an_error(tmp_path, monkeypatch):
     checkpoint(tmp_path)
     sphere().save(tmp_path / "body.vtp")
@@ -368,7 +387,7 @@ def test_values_stand_as_they_are():
     given = parse([f"checkpoint={odd}", "input=1e3", "output=7", "suffix=[0]"])
     assert (given.checkpoint, given.input, given.output) == (odd, "1e3", "7")
     assert given.suffix == "[0]"
-    assert (given.inputs, given.weights, given.chunk_size) == ([], None, 65536)
+    assert (given.inputs, given.weights, given.chunk_size) == (None, None, 65536)
     paths = ["checkpoint=a", "input=b", "output=c"]
     for text, value in (("true", True), ("False", False), ("null", None)):
         assert parse([*paths, f"weights={text}"]).weights is value
