@@ -106,6 +106,8 @@ class Training:
         Norm to which the parameters' gradient is clipped.
     loss : str
         A name of :data:`physicsnemo_cano.losses.LOSSES`.
+    pushforward : bool
+        Of a rollout, train on frames that the model has predicted from true ones.
     gradient_loss : float or None
         Weight of the error of the field's gradient in the loss, on regular grids.
     amp : str or None
@@ -121,6 +123,7 @@ class Training:
     batch_size: int = MISSING
     clip: float = 0.1
     loss: str = "relative_l2"
+    pushforward: bool = False
     gradient_loss: float | None = None
     amp: str | None = None
     compile: bool = False

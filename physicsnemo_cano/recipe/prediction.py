@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -151,7 +151,7 @@ class Predictor:
 
 
 class Rollout(Predictor):
-    """Frames one after the other, from those before; trained with teacher forcing.
+    """Frames one after the other, from those before; trained with teacher forcing or push-forward.
 
     Where the statistics hold the scale of ``increment``, the model gives the difference to the
     frame before, else the frame.
@@ -162,6 +162,9 @@ class Rollout(Predictor):
         See :class:`Predictor`.
     n_static : int, optional, default=0
         The last channels of ``fx``, which are no frames and stay as they are.
+    pushforward : bool, optional, default=False
+        Train on what the model itself predicts from true frames, without gradients through that
+        prediction (Brandstetter et al. 2022, `arXiv 2202.03376 <https://arxiv.org/abs/2202.03376>`_).
     """
 
     def __init__(
@@ -172,9 +175,10 @@ class Rollout(Predictor):
         device: torch.device,
         amp: str | None = None,
         n_static: int = 0,
+        pushforward: bool = False,
     ) -> None:
         super().__init__(model, spatial_shape, statistics, device, amp)
-        self.n_static = n_static
+        self.n_static, self.pushforward = n_static, pushforward
         self.increments = "increment" in statistics.means
         if self.increments:
             self.increment_scale = statistics.scale("increment", device)
@@ -188,13 +192,22 @@ class Rollout(Predictor):
         return torch.cat(frames, -1)
 
     def training_step(self, batch: TensorDict, draw: torch.Generator) -> TrainingStep:
-        """Every frame, predicted from the true ones before it: a row a frame."""
-        windows, frames = [batch["fx"]], batch["target"].split(self.d_u, -1)
+        """Every frame, predicted from those before it, true or its own: a row a frame."""
+        frames = batch["target"].split(self.d_u, -1)
+        rows = batch.repeat_interleave(len(frames), dim=0)
+        rows["fx"] = self._windows(batch["fx"], frames)
+        if self.pushforward:
+            with torch.no_grad():
+                own = self._frame(rows).unflatten(0, (-1, len(frames))).unbind(1)
+            rows["fx"] = self._windows(batch["fx"], own)
+        return self._frame(rows), torch.stack(frames, 1).flatten(0, 1), rows.get("mask", None)
+
+    def _windows(self, first: torch.Tensor, frames: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The inputs from which each of the frames is predicted: a row a frame."""
+        windows = [first]
         for frame in frames[:-1]:
             windows.append(self._following(windows[-1], frame))
-        rows = batch.repeat_interleave(len(frames), dim=0)
-        rows["fx"] = torch.stack(windows, 1).flatten(0, 1)
-        return self._frame(rows), torch.stack(frames, 1).flatten(0, 1), rows.get("mask", None)
+        return torch.stack(windows, 1).flatten(0, 1)
 
     def _following(self, window: torch.Tensor, frame: torch.Tensor) -> torch.Tensor:
         """The next input: without the oldest frame, with the newest, normalised as the input is."""
@@ -232,18 +245,20 @@ def _at(batch: TensorDict, index: int) -> TensorDict:
     return batch
 
 
-def predictor_for(reader: FieldReader) -> Callable[..., Predictor]:
+def predictor_for(reader: FieldReader, pushforward: bool = False) -> Callable[..., Predictor]:
     """The kind of predictor that a reader's samples need.
 
     Parameters
     ----------
     reader : FieldReader
         The samples.
+    pushforward : bool, optional, default=False
+        Of rollouts; see :class:`Rollout`.
 
     Returns
     -------
     callable
         :class:`Predictor` or a subclass; takes what it takes.
     """
-    rollout = functools.partial(Rollout, n_static=reader.n_static)
+    rollout = functools.partial(Rollout, n_static=reader.n_static, pushforward=pushforward)
     return {None: Predictor, "rollout": rollout, "instants": Instants}[reader.series]

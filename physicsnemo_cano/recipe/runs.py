@@ -159,11 +159,16 @@ def open_readers(settings: Recipe, embedded: Path | None = None) -> dict[str, Fi
     """
     validation = settings.validation
     readers = {"train": open_reader(settings.data, "train", embedded)}
-    if settings.increments and readers["train"].series != "rollout":
-        raise ValueError(
-            f"increments=true: {type(readers['train']).__name__} has no frames that follow one "
-            "another, as rollouts have; leave it out"
-        )
+    of_rollouts = {
+        "increments": settings.increments,
+        "training.pushforward": settings.training.pushforward,
+    }
+    for key, wanted in of_rollouts.items():
+        if wanted and readers["train"].series != "rollout":
+            raise ValueError(
+                f"{key}=true: {type(readers['train']).__name__} has no frames that follow one "
+                "another, as rollouts have; leave it out"
+            )
     if validation.fraction is not None:
         readers["validation"] = readers["train"].give(validation.fraction)
     elif validation.root is not None:
@@ -211,7 +216,8 @@ def _predictor(
 ) -> Predictor:
     shape = None if settings.as_cloud else reader.spatial_shape
     device, amp = DistributedManager().device, settings.training.amp
-    return predictor_for(reader)(model, shape, statistics, device, amp)
+    kind = predictor_for(reader, settings.training.pushforward)
+    return kind(model, shape, statistics, device, amp)
 
 
 def _report(

@@ -103,10 +103,12 @@ class Law(torch.nn.Module):
         return (following - means["target"]) / stds["target"]
 
 
-def predictor(file, increments, **options):
+def predictor(file, increments, pushforward=False, **options):
     reader = Decay(file)
     statistics = Statistics.measure(reader, ABOUT_CHANNELS, increments)
-    return predictor_for(reader)(Law(statistics, **options), None, statistics, CPU), statistics
+    return predictor_for(reader, pushforward)(
+        Law(statistics, **options), None, statistics, CPU
+    ), statistics
 
 
 def test_training_reads_windows_and_testing_all(file):
@@ -219,6 +221,33 @@ def test_a_training_step_starts_from_true_frames(file, increments):
     torch.testing.assert_close(target, frames[:, 2:].flatten(0, 1))
 
 
+@pytest.mark.parametrize("increments", [False, True])
+def test_pushforward_starts_from_own_frames_after_the_first(file, increments):
+    predict, statistics = predictor(file, increments, pushforward=True, factor=1.1)
+    raw = torch.stack([Decay(file)[i][0] for i in range(3)])
+    prediction, target, _ = predict.training_step(statistics.inputs()(raw.clone()), None)
+    frames = torch.cat([raw["fx"][..., :4], raw["target"]], -1).unflatten(-1, (5, 2)).movedim(2, 1)
+    a, b = (raw["fx"][:, None, :, i : i + 1] for i in (4, 5))
+    own = 1.1 * (a * frames[:, 1:-2] + b)
+    before = torch.cat([frames[:, 1:2], own], 1)
+    torch.testing.assert_close(
+        prediction, (1.1 * (a * before + b)).flatten(0, 1), rtol=1e-4, atol=1e-4
+    )
+    torch.testing.assert_close(target, frames[:, 2:].flatten(0, 1))
+
+
+def test_no_gradient_flows_through_the_frames_of_pushforward(file):
+    gradients = []
+    for pushforward in (False, True):
+        predict, statistics = predictor(file, False, pushforward)
+        predict.model.factor = torch.nn.Parameter(torch.ones(()))  # own frames are the true ones
+        batch = statistics.inputs()(torch.stack([Decay(file)[0][0]]))
+        prediction, _, _ = predict.training_step(batch, None)
+        prediction.square().sum().backward()
+        gradients.append(predict.model.factor.grad)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=0)
+
+
 def test_scales_of_frames_statics_and_increments(file):
     reader = Decay(file)
     found = Statistics.measure(reader, ABOUT_CHANNELS, increments=True)
@@ -314,10 +343,12 @@ def train_decay(file, output, *overrides):
     return run(composed("unsteady_heat", *settings), no_figures)
 
 
-@pytest.mark.parametrize("increments", ["false", "true"])
-def test_a_stopped_run_ends_where_an_unbroken_one_does(file, tmp_path, monkeypatch, increments):
+@pytest.mark.parametrize(
+    "option", ["increments=false", "increments=true", "training.pushforward=true"]
+)
+def test_a_stopped_run_ends_where_an_unbroken_one_does(file, tmp_path, monkeypatch, option):
     overrides = (
-        f"increments={increments}",
+        option,
         "data.windows=2",
         "training.epochs=3",
         "validation.fraction=0.25",
@@ -344,8 +375,9 @@ def test_a_stopped_run_ends_where_an_unbroken_one_does(file, tmp_path, monkeypat
     assert len(history(tmp_path / "stopped")) == 3
 
 
-def test_increments_are_of_rollouts(tmp_path):
+@pytest.mark.parametrize("option", ["increments=true", "training.pushforward=true"])
+def test_what_is_of_rollouts_alone(tmp_path, option):
     folder = tmp_path / "block"
     folder.mkdir()
-    with pytest.raises(ValueError, match="increments=true: Plasticity has no frames that follow"):
-        train(write_block(folder), tmp_path / "run", "increments=true", benchmark="plasticity")
+    with pytest.raises(ValueError, match=f"{option}: Plasticity has no frames that follow"):
+        train(write_block(folder), tmp_path / "run", option, benchmark="plasticity")
