@@ -11,12 +11,12 @@ import json
 import os
 import sys
 from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from physicsnemo_cano import __version__
 from physicsnemo_cano.datapipes.generation import generate, made_data, remove_parts, save_new
 from physicsnemo_cano.datapipes.matlab import write_matlab
 from physicsnemo_cano.datapipes.physgto import LISTS, write_trajectory
@@ -31,6 +31,7 @@ WRITERS = {
     ".txt": lambda stream, text: stream.write(text.encode()),
     ".json": lambda stream, record: stream.write(json.dumps(record, indent=1).encode()),
 }
+VERSION = version("physicsnemo-cano")
 COMPUTING = ("batch_size", "device")  # options that say how to solve, not what
 
 
@@ -176,7 +177,7 @@ class Generator:
             flush=True,
         )
         record = {"solver": self.solver, **self.constants, "seed": seed}
-        record |= {"command": self.command(seed), "version": __version__}
+        record |= {"command": self.command(seed), "version": VERSION}
         task = functools.partial(self.part, directory=directory)
         settings = record | {"device": self.device}
         arrays = generate(task, self.count, directory, settings, seed, self.batch_size, workers)
@@ -269,7 +270,7 @@ class Generator:
         files = sorted(cls._script().parent.glob("*.py"))
         code = b"".join(f.read_bytes() for f in files if f.name not in ("train.py", "figures.py"))
         code = hashlib.sha256(code).hexdigest()
-        settings = {"arguments": arguments, "version": __version__, "code": code}
+        settings = {"arguments": arguments, "version": VERSION, "code": code}
         return made_data(cache, settings, make)
 
     @classmethod
