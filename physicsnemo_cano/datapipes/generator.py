@@ -218,7 +218,7 @@ class Generator:
         argv : list of str, optional
             In place of the process's.
         """
-        doc = sys.modules[cls.__module__].__doc__ or cls.__doc__
+        doc = sys.modules[cls.__module__].__doc__ or cls.__doc__ or ""
         parser = argparse.ArgumentParser(description=doc.split("\n")[0])
         parser.add_argument("--out", type=Path, required=True, help="folder of the run")
         parser.add_argument("--seed", type=int, default=0)
