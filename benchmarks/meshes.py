@@ -24,7 +24,7 @@ from table import Table
 sys.path.insert(0, str(Path(__file__).parents[1]))  # to run as a script
 
 from examples.fem.mesh import spaced, triangulate
-from examples.irregular_darcy.generate import draw_and_solve, problem
+from examples.irregular_darcy.generate import IrregularDarcySet, problem
 from examples.irregular_darcy.solver import domain_mesh, outline
 from physicsnemo_cano.datapipes.generation import sample_rng
 from physicsnemo_cano.datapipes.matlab import write_matlab
@@ -59,7 +59,8 @@ def write_sets(folder: Path) -> dict[str, Path]:
     missing = [name for name in meshes if not (folder / name / "provenance.json").exists()]
     if missing:
         rngs = [sample_rng(0, k) for k in range(SAMPLES)]
-        fields = draw_and_solve(rngs, FINE)
+        fields = IrregularDarcySet(spacing=FINE).sample(rngs)
+        del fields["draws"]
         nodes = problem(FINE)[0].p.T
     for name in missing:
         mesh, at = meshes[name], meshes[name].p.T

@@ -14,6 +14,7 @@ does, the fields in single precision.
 
 import functools
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,99 +22,52 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))  # to run as a script
 
 from examples.composite.solver import SHAPE, Plate, plate_mesh, temperature_field
-from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import (
-    command_line,
-    generate,
-    made_by,
-    refuse_finished,
-    save_set,
-)
-from physicsnemo_cano.datapipes.matlab import write_matlab
-
-FILE, MESH = "Composites.mat", "Composites_LBO_basis.mat"
-SECONDS = 0.07  # a sample's time on one CPU core at full size, measured
-SOLVER = "linear thermoelasticity, quadratic tetrahedra, curved plate of two plies, one end clamped"
-# One process: a second would take longer to start than the samples to solve.
-MINI = ["--n-samples", "250", "--shape", "9", "7", "2", "--workers", "1"]
+from physicsnemo_cano.datapipes.generator import Generator, option
 
 
 @functools.cache
 def problem(shape):
-    """What draws a temperature and the equation: once a process."""
-    mesh, _ = plate_mesh(shape)
-    return temperature_field(mesh), Plate(mesh)
-
-
-def draw_and_solve(rngs, shape=SHAPE):
-    """Draw temperatures and solve for the deformations.
-
-    Parameters
-    ----------
-    rngs : list of numpy.random.Generator
-        One a sample.
-    shape : tuple of int
-        Of the mesh, see `plate_mesh`.
-
-    Returns
-    -------
-    dict of ndarray
-        ``T_field`` in K and ``D_field`` in mm, (B, N) of float32.
-    """
-    draw, plate = problem(shape)
-    temperatures = [draw(rng) for rng in rngs]
-    displacements = np.array([plate.solve(t) for t in temperatures])  # m
-    return {
-        "T_field": np.array(temperatures, dtype=np.float32),
-        "D_field": np.linalg.norm(1e3 * displacements, axis=-1).astype(np.float32),
-    }
-
-
-def mini_data(cache):
-    """The folder of the mini set, which is made in ``cache`` at the first call."""
-    return made_by(main, MINI, cache, __version__)
-
-
-def main(argv=None):
-    """Run the command line."""
-    parser = command_line(__doc__, n_samples=500)
-    parser.add_argument(
-        "--shape",
-        type=int,
-        nargs=3,
-        default=SHAPE,
-        metavar=("ALONG", "ACROSS", "THROUGH"),
-        help="elements of the mesh",
-    )
-    args = parser.parse_args(argv)
-
-    refuse_finished(parser, [args.out / FILE, args.out / MESH], args.out)
-    shape = tuple(args.shape)
+    """The mesh, its cells, what draws a temperature on it, and the equation: once a process."""
     mesh, cells = plate_mesh(shape)
-    print(
-        f"{args.n_samples} samples of {mesh.doflocs.shape[1]} nodes, seed {args.seed}, into "
-        f"{args.out / FILE}; {args.workers} process(es); about "
-        f"{args.n_samples * SECONDS / args.workers:.0f} s. Interrupted, it continues from "
-        f"{args.out / 'parts'}.",
-        flush=True,
-    )
-    settings = {"version": __version__, "shape": shape}
-    task = functools.partial(draw_and_solve, shape=shape)
-    fields = generate(task, args.n_samples, args.out, settings, args.seed, 50, args.workers)
-    provenance = {
-        "solver": SOLVER,
-        "seed": args.seed,
-        "command": f"python examples/composite/generate.py --n-samples {args.n_samples} --out DIR "
-        f"--seed {args.seed} --shape {' '.join(map(str, shape))}",
-        "version": __version__,
-    }
-    contents = {FILE: fields, MESH: {"Points": mesh.doflocs.T, "Faces": cells.astype(float)}}
-    writers = {
-        name: functools.partial(write_matlab, arrays=arrays) for name, arrays in contents.items()
-    }
-    save_set(args.out, writers, provenance)
-    print("done")
+    return mesh, cells, temperature_field(mesh), Plate(mesh)
 
+
+@dataclass(frozen=True)
+class CompositeSet(Generator):
+    """Temperatures of a plate, and how it deforms."""
+
+    n_samples: int = 500
+    shape: tuple[int, int, int] = option(
+        SHAPE, metavar=("ALONG", "ACROSS", "THROUGH"), help="elements of the mesh"
+    )
+
+    solver = (
+        "linear thermoelasticity, quadratic tetrahedra, curved plate of two plies, one end clamped"
+    )
+    files = ("Composites.mat", "Composites_LBO_basis.mat")
+    # One process: a second would take longer to start than the samples to solve.
+    mini_set = "--n-samples 250 --shape 9 7 2 --workers 1"
+    seconds = 0.07  # measured at full size
+    batch_size = 50
+
+    def draw(self, rng):
+        """A temperature in K."""
+        _, _, temperature, _ = problem(self.shape)
+        return temperature(rng)
+
+    def solve(self, drawn):
+        """The length of the displacement in mm."""
+        *_, plate = problem(self.shape)
+        length = np.linalg.norm(1e3 * plate.solve(drawn), axis=-1)
+        return {"T_field": np.float32(drawn), "D_field": np.float32(length)}
+
+    def layout(self, arrays):
+        """The fields, and the mesh that all samples have."""
+        mesh, cells, *_ = problem(self.shape)
+        return [arrays, {"Points": mesh.doflocs.T, "Faces": cells.astype(float)}]
+
+
+mini_data = CompositeSet.mini_data
 
 if __name__ == "__main__":
-    main()
+    CompositeSet.main()

@@ -11,8 +11,9 @@ The layout is PhysGTO's: a HDF5 file a trajectory, listed in ``train.txt`` and `
 
 import functools
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,23 +30,7 @@ from examples.icp_plasma.solver import (
     reactor,
     simulate,
 )
-from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import (
-    command_line,
-    generate,
-    made_by,
-    refuse_finished,
-    save_new,
-    save_set,
-)
-from physicsnemo_cano.datapipes.physgto import LISTS, write_trajectory
-from physicsnemo_cano.datapipes.reader import parts_of
-
-SECONDS = 3.0  # a sample's time on one CPU core at full size, measured
-PUBLISHED = 499, 150  # trajectories for training and for testing
-SOLVER = "inductively coupled plasma, reduced model, linear triangles, implicit diffusion"
-# One process: a second would take longer to start than the samples to solve.
-MINI = ["--n-samples", "80", "--spacing", "0.055", "--frames", "61", "--workers", "1"]
+from physicsnemo_cano.datapipes.generator import TrajectoryGenerator, option
 
 
 @functools.cache
@@ -55,92 +40,41 @@ def problem(spacing):
     return mesh, node_types(mesh), inflow(mesh)
 
 
-def name_of(k):
-    """File of trajectory ``k``."""
-    return f"trajectory_{k:04d}.h5"
+@dataclass(frozen=True)
+class PlasmaSet(TrajectoryGenerator):
+    """Conditions of a reactor, and how its plasma evolves."""
 
+    n_samples: int = 649
+    spacing: float = option(SPACING, help="of the mesh's nodes")
+    frames: int = option(FRAMES, help="of a trajectory")
 
-def draw_and_solve(rngs, folder, spacing=SPACING, frames=FRAMES):
-    """Draw conditions, solve, and write a file a trajectory.
+    solver = "inductively coupled plasma, reduced model, linear triangles, implicit diffusion"
+    constants: ClassVar = {"interval": INTERVAL, "substeps": SUBSTEPS}
+    published = 499, 150
+    # One process: a second would take longer to start than the samples to solve.
+    mini_set = "--n-samples 80 --spacing 0.055 --frames 61 --workers 1"
 
-    Parameters
-    ----------
-    rngs : list of numpy.random.Generator
-        Of `sample_rng`, one a trajectory.
-    folder : Path
-        Of the files.
-    spacing : float
-        Of the mesh's nodes.
-    frames : int
-        Of a trajectory.
+    @property
+    def seconds(self):
+        """Measured at full size."""
+        return 3.0 * self.frames / FRAMES
 
-    Returns
-    -------
-    dict of ndarray
-        ``conditions`` (B, 5).
-    """
-    mesh, kinds, flow = problem(spacing)
-    drawn = []
-    for rng in rngs:
-        conditions = draw_conditions(rng)
-        drawn.append(astuple(conditions))
-        file = folder / name_of(rng.bit_generator.seed_seq.spawn_key[0])
-        if file.exists():  # whole, of a run stopped before the batch's end
-            continue
-        arrays = simulate(mesh, flow, conditions, frames) | {
+    def draw(self, rng):
+        """Conditions."""
+        return draw_conditions(rng)
+
+    def solve(self, drawn):
+        """A trajectory."""
+        mesh, kinds, flow = problem(self.spacing)
+        return simulate(mesh, flow, drawn, self.frames) | {
             "node_pos": mesh.p.T,
             "cells": mesh.t.T,
             "node_type": kinds,
-            "conditions": np.array(drawn[-1]),
+            "conditions": np.array(astuple(drawn)),
         }
-        save_new(file, functools.partial(write_trajectory, arrays=arrays))
-    return {"conditions": np.array(drawn)}
 
 
-def mini_data(cache):
-    """The folder of the mini set, which is made in ``cache`` at the first call."""
-    return made_by(main, MINI, cache, __version__)
-
-
-def main(argv=None):
-    """Run the command line."""
-    parser = command_line(__doc__, n_samples=sum(PUBLISHED))
-    parser.add_argument("--spacing", type=float, default=SPACING, help="of the mesh's nodes")
-    parser.add_argument("--frames", type=int, default=FRAMES, help="of a trajectory")
-    args = parser.parse_args(argv)
-
-    refuse_finished(parser, [args.out / name for name in LISTS], args.out)
-    mesh, _, _ = problem(args.spacing)
-    seconds = SECONDS * args.n_samples * args.frames / FRAMES / args.workers
-    print(
-        f"{args.n_samples} trajectories of {args.frames} frames on {mesh.nvertices} nodes, seed "
-        f"{args.seed}, into {args.out}; {args.workers} process(es); at most about {seconds:.0f} s. "
-        f"Interrupted, it continues from {args.out / 'parts'}.",
-        flush=True,
-    )
-    settings = {"version": __version__, "spacing": args.spacing, "frames": args.frames}
-    options = {"spacing": args.spacing, "frames": args.frames}
-    task = functools.partial(draw_and_solve, folder=args.out, **options)
-    generate(task, args.n_samples, args.out, settings, args.seed, 5, args.workers)
-    parts = parts_of(args.n_samples, *PUBLISHED)
-    provenance = {
-        "solver": SOLVER,
-        "interval": INTERVAL,
-        "substeps": SUBSTEPS,
-        "seed": args.seed,
-        "command": f"python examples/icp_plasma/generate.py --n-samples {args.n_samples} "
-        f"--out DIR --seed {args.seed} --spacing {args.spacing} --frames {args.frames}",
-        "version": __version__,
-    }
-    lists = {
-        name: functools.partial(
-            lambda file, text: file.write(text), text="\n".join(map(name_of, part)).encode()
-        )
-        for name, part in zip(LISTS, parts, strict=True)
-    }
-    save_set(args.out, lists, provenance)
-    print("done")
-
+mini_data = PlasmaSet.mini_data
 
 if __name__ == "__main__":
-    main()
+    PlasmaSet.main()

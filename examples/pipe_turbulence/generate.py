@@ -14,7 +14,9 @@ run.
 
 import functools
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,20 +33,7 @@ from examples.pipe_turbulence.solver import (
     pair_times,
     pipe_mesh,
 )
-from physicsnemo_cano import __version__
-from physicsnemo_cano.datapipes.generation import (
-    command_line,
-    generate,
-    made_by,
-    refuse_finished,
-    save_set,
-)
-from physicsnemo_cano.datapipes.matlab import write_matlab
-
-FILE = "Turbulence.mat"
-SECONDS = 20  # a run's time on one CPU core at full size, measured
-SOLVER = "unsteady incompressible flow, Taylor-Hood triangles, pipe with an obstacle and a bend"
-MINI = ["--n-runs", "30", "--size", "0.18", "--step", "0.005"]
+from physicsnemo_cano.datapipes.generator import Generator, option
 
 
 @functools.cache
@@ -54,66 +43,42 @@ def problem(size, step):
     return mesh, Pipe(mesh, step)
 
 
-def draw_and_solve(rngs, size=SIZE, step=STEP):
-    """Draw inflows and solve for the flows.
+@dataclass(frozen=True)
+class PipeTurbulenceSet(Generator):
+    """Inflows of a pipe, and the flow in it."""
 
-    Parameters
-    ----------
-    rngs : list of numpy.random.Generator
-        One a run.
-    size, step : float
-        Of the triangles and of the time.
+    n_runs: int = option(40, help=f"of {PAIRS} samples each")
+    size: float = option(SIZE, help="of the triangles")
+    step: float = option(STEP, help="of the time")
 
-    Returns
-    -------
-    dict of ndarray
-        ``Input`` and ``Output`` (B, PAIRS, N) of float32.
-    """
-    _, pipe = problem(size, step)
-    runs = [pipe.run(draw_inflow(rng), pair_times(PAIRS)) for rng in rngs]
-    speeds = np.linalg.norm(runs, axis=2).astype(np.float32)
-    return {"Input": speeds[:, ::2], "Output": speeds[:, 1::2]}
+    solver = "unsteady incompressible flow, Taylor-Hood triangles, pipe with an obstacle and a bend"
+    files = ("Turbulence.mat",)
+    constants: ClassVar = {"viscosity": VISCOSITY}
+    mini_set = "--n-runs 30 --size 0.18 --step 0.005"
+
+    @property
+    def seconds(self):
+        """Of a run, measured at full size."""
+        return 20 * STEP / self.step * (SIZE / self.size) ** 2
+
+    def draw(self, rng):
+        """An inflow."""
+        return draw_inflow(rng)
+
+    def solve(self, drawn):
+        """The length of the velocity at the pairs of times."""
+        _, pipe = problem(self.size, self.step)
+        speeds = np.float32(np.linalg.norm(pipe.run(drawn, pair_times(PAIRS)), axis=1))
+        return {"Input": speeds[::2], "Output": speeds[1::2]}
+
+    def layout(self, arrays):
+        """The pairs of all runs, with the mesh that they have."""
+        points, cells = data_mesh(problem(self.size, self.step)[0])
+        fields = {name: pairs.reshape(-1, len(points)) for name, pairs in arrays.items()}
+        return [fields | {"nodes": points, "elements": cells + 1.0}]
 
 
-def mini_data(cache):
-    """The folder of the mini set, which is made in ``cache`` at the first call."""
-    return made_by(main, MINI, cache, __version__)
-
-
-def main(argv=None):
-    """Run the command line."""
-    parser = command_line(__doc__)
-    parser.add_argument("--n-runs", type=int, default=40, help=f"of {PAIRS} samples each")
-    parser.add_argument("--size", type=float, default=SIZE, help="of the triangles")
-    parser.add_argument("--step", type=float, default=STEP, help="of the time")
-    args = parser.parse_args(argv)
-
-    refuse_finished(parser, [args.out / FILE], args.out)
-    mesh, _ = problem(args.size, args.step)
-    points, cells = data_mesh(mesh)
-    seconds = args.n_runs * SECONDS * STEP / args.step * (SIZE / args.size) ** 2
-    print(
-        f"{args.n_runs} runs of {PAIRS} samples of {len(points)} nodes, seed {args.seed}, into "
-        f"{args.out / FILE}; {args.workers} process(es); about {seconds / args.workers:.0f} s. "
-        f"Interrupted, it continues from {args.out / 'parts'}.",
-        flush=True,
-    )
-    settings = {"version": __version__, "size": args.size, "step": args.step}
-    task = functools.partial(draw_and_solve, size=args.size, step=args.step)
-    runs = generate(task, args.n_runs, args.out, settings, args.seed, 1, args.workers)
-    arrays = {name: field.reshape(-1, len(points)) for name, field in runs.items()}
-    arrays |= {"nodes": points, "elements": cells + 1.0}
-    provenance = {
-        "solver": SOLVER,
-        "viscosity": VISCOSITY,
-        "seed": args.seed,
-        "command": f"python examples/pipe_turbulence/generate.py --n-runs {args.n_runs} --out DIR "
-        f"--seed {args.seed} --size {args.size} --step {args.step}",
-        "version": __version__,
-    }
-    save_set(args.out, {FILE: functools.partial(write_matlab, arrays=arrays)}, provenance)
-    print("done")
-
+mini_data = PipeTurbulenceSet.mini_data
 
 if __name__ == "__main__":
-    main()
+    PipeTurbulenceSet.main()

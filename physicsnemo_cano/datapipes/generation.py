@@ -3,10 +3,9 @@
 
 """Generating data sets with a solver: seeded, parallel, resumable, with a progress bar.
 
-What a generator's command line shares with the others. It knows nothing of what it generates.
+It knows nothing of what it generates; the base of generators stands in ``generator.py``.
 """
 
-import argparse
 import hashlib
 import json
 import multiprocessing
@@ -21,15 +20,11 @@ from filelock import FileLock
 from tqdm import tqdm
 
 __all__ = [
-    "command_line",
     "generate",
-    "made_by",
     "made_data",
-    "refuse_finished",
     "remove_parts",
     "sample_rng",
     "save_new",
-    "save_set",
 ]
 
 
@@ -144,104 +139,6 @@ def remove_parts(directory):
         Folder of the run.
     """
     shutil.rmtree(Path(directory) / "parts")
-
-
-def command_line(doc, n_samples=None):
-    """What every generator's command line takes: its samples, folder, seed and processes.
-
-    Parameters
-    ----------
-    doc : str
-        The generator's docstring, whose first line describes it.
-    n_samples : int, optional
-        How many samples by default; without it ``--n-samples`` is not taken.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-        To which a generator adds its own arguments.
-    """
-    parser = argparse.ArgumentParser(description=doc.split("\n")[0])
-    if n_samples is not None:
-        parser.add_argument("--n-samples", type=int, default=n_samples)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
-    return parser
-
-
-def refuse_finished(parser, outputs, directory):
-    """End a command line with an error if one of its outputs is there already.
-
-    Beside parts it is a whole file of this run, stopped while it saved its data.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        Of the command line.
-    outputs : sequence of Path
-        Files that the run will write.
-    directory : Path
-        Folder of the run.
-    """
-    for output in outputs:
-        if output.exists() and not (directory / "parts").exists():
-            parser.error(f"{output} exists; finished data is never overwritten")
-
-
-def save_set(directory, writers, provenance):
-    """Write what is missing of a data set, its provenance last, and remove the parts.
-
-    Parameters
-    ----------
-    directory : Path
-        Folder of the run.
-    writers : dict
-        By the name of a file what writes it, see :func:`save_new`.
-    provenance : dict
-        Of JSON types; goes to ``provenance.json``, which marks the folder as generated.
-    """
-    text = json.dumps(provenance, indent=1).encode()
-    for name, write in {**writers, "provenance.json": lambda file: file.write(text)}.items():
-        if not (directory / name).exists():
-            save_new(directory / name, write)
-    remove_parts(directory)
-
-
-def made_by(main, arguments, cache, version):
-    """The data set that a generator's command line makes, once, in ``cache``.
-
-    Parameters
-    ----------
-    main : callable
-        ``main(arguments)`` runs the command line. It writes ``provenance.json`` as its last file
-        and then removes its parts. Its file lies in a folder with the solver and little else:
-        where any code there changes, but for ``train.py`` and ``figures.py``, data are made anew.
-    arguments : list of str
-        All but ``--out``.
-    cache : path_like
-        Where data sets are kept.
-    version : str
-        Of the generator.
-
-    Returns
-    -------
-    Path
-        The folder of the data set, see :func:`made_data`.
-    """
-
-    def make(directory):
-        if (directory / "parts").exists() or not (directory / "provenance.json").exists():
-            main([*arguments, "--out", str(directory)])
-
-    files = sorted(Path(main.__code__.co_filename).parent.glob("*.py"))
-    code = b"".join(f.read_bytes() for f in files if f.name not in ("train.py", "figures.py"))
-    settings = {
-        "arguments": arguments,
-        "version": version,
-        "code": hashlib.sha256(code).hexdigest(),
-    }
-    return made_data(cache, settings, make)
 
 
 def made_data(cache, settings, make):

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
 # SPDX-License-Identifier: Apache-2.0
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,24 +8,15 @@ import h5py
 import numpy as np
 import pytest
 
-from examples.airfoil import generate as command_line
-from examples.airfoil.euler import GAMMA
+from examples.airfoil import euler
+from examples.airfoil.generate import AirfoilSet
 from examples.airfoil.mesh import c_mesh
 from physicsnemo_cano.datapipes.generation import sample_rng
-from tests.examples.generator_checks import (
-    check_finished_data_is_never_overwritten,
-    check_it_runs_as_a_script,
-    stop_while_saving,
-)
-
-SMALL = ["--n-samples", "2", "--shape", "57", "13", "--workers", "1", "--seed", "3"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("airfoil")
-    command_line.main([*SMALL, "--out", str(folder)])
-    return folder
+@pytest.fixture
+def folder(tiny_set):
+    return tiny_set("airfoil")
 
 
 def test_the_published_layout_is_written(folder):
@@ -35,7 +25,7 @@ def test_the_published_layout_is_written(folder):
     assert q.shape == (2, 5, 57, 13)
     assert x.dtype == y.dtype == q.dtype == np.float32
     rho, u, v, p, mach = np.moveaxis(q, 1, 0)
-    np.testing.assert_allclose(mach, np.hypot(u, v) / np.sqrt(GAMMA * p / rho), rtol=1e-5)
+    np.testing.assert_allclose(mach, np.hypot(u, v) / np.sqrt(euler.GAMMA * p / rho), rtol=1e-5)
     np.testing.assert_allclose(mach[:, :, -1], 0.8, atol=0.02)
     # The first index runs from the wake's upper side around the nose to its lower side.
     assert np.all(y[:, 15, 0] > y[:, -16, 0])
@@ -53,34 +43,10 @@ def test_a_sample_is_its_own_draw_from_the_design_space(folder):
         np.testing.assert_array_equal(y[k], mesh_y[::-1].astype(np.float32))
 
 
-def test_provenance_names_the_command_but_no_path(folder):
-    provenance = json.loads((folder / "provenance.json").read_text())
-    assert provenance["command"] == (
-        "python examples/airfoil/generate.py --n-samples 2 --out DIR --seed 3 --shape 57 13"
-    )
-    assert provenance["mach"] == 0.8
-    assert provenance["redrawn"] == "none"
-    assert str(folder) not in json.dumps(provenance)
-
-
-def test_finished_data_is_never_overwritten(folder, capsys):
-    check_finished_data_is_never_overwritten(command_line, SMALL, folder, capsys)
-
-
-def test_a_run_stopped_while_it_saves_its_data_continues(folder, tmp_path, monkeypatch):
-    stop_while_saving(command_line, SMALL, tmp_path, "NACA_Cylinder_Q.npy", monkeypatch)
-    assert (tmp_path / "NACA_Cylinder_X.npy").exists()
-    command_line.main([*SMALL, "--out", str(tmp_path)])
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {path.name for path in folder.iterdir()}
-    for name in names:
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
-
-
 def test_mini_set_holds_every_second_node_of_the_same_samples(folder, tmp_path, capsys):
     mini = tmp_path / "mini.h5"
-    command_line.main([*SMALL, "--out", str(tmp_path), "--mini", str(mini)])
-    assert "2 samples of 57 x 13 nodes, seed 3" in capsys.readouterr().out
+    AirfoilSet(n_samples=2, shape=(57, 13), mini=mini).make(tmp_path, seed=3)
+    assert "--seed 3 --shape 57 13 --mini mini.h5\n2 samples" in capsys.readouterr().out
     full = [np.load(folder / f"NACA_Cylinder_{name}.npy") for name in "XYQ"]
     with h5py.File(mini) as file:
         assert set(file) == {"x", "y", "mach"}
@@ -91,10 +57,6 @@ def test_mini_set_holds_every_second_node_of_the_same_samples(folder, tmp_path, 
         assert str(tmp_path) not in str(dict(file.attrs))
 
 
-def test_it_runs_as_a_script(tmp_path):
-    check_it_runs_as_a_script(command_line, "--n-samples", tmp_path)
-
-
 def test_a_flow_that_does_not_converge_is_drawn_anew(monkeypatch):
     calls = []
 
@@ -103,9 +65,9 @@ def test_a_flow_that_does_not_converge_is_drawn_anew(monkeypatch):
         calls.append(len(x))
         return replace(flow, converged=flow.converged & (np.arange(len(x)) + len(calls) > 1))
 
-    real = command_line.solve
-    monkeypatch.setattr(command_line, "solve", solve_but_the_first)
-    arrays = command_line.draw_and_solve([sample_rng(0, 0), sample_rng(0, 1)], shape=(57, 13))
+    real = euler.solve
+    monkeypatch.setattr(euler, "solve", solve_but_the_first)
+    arrays = AirfoilSet(shape=(57, 13)).sample([sample_rng(0, 0), sample_rng(0, 1)])
     assert calls == [2, 1]
     np.testing.assert_array_equal(arrays["draws"], [2, 1])
     rng = sample_rng(0, 0)
@@ -118,14 +80,14 @@ def test_flows_that_never_converge_are_an_error_naming_seed_and_sample(monkeypat
     def never(x, y, **options):
         return replace(real(x, y, max_steps=10, **options), converged=np.zeros(len(x), bool))
 
-    real = command_line.solve
-    monkeypatch.setattr(command_line, "solve", never)
-    with pytest.raises(RuntimeError, match="seed 3, samples 0 to 0: no flow converged in 5"):
-        command_line.main([*SMALL, "--out", str(tmp_path)])
+    real = euler.solve
+    monkeypatch.setattr(euler, "solve", never)
+    with pytest.raises(RuntimeError, match="seed 3, samples 0 to 0: no draw of 5 converged"):
+        AirfoilSet(n_samples=2, shape=(57, 13)).make(tmp_path, seed=3)
     assert not list(tmp_path.glob("*.npy"))
 
 
-MINI = Path(command_line.__file__).parent / "data" / "naca_mini.h5"
+MINI = Path(euler.__file__).parent / "data" / "naca_mini.h5"
 
 
 def test_the_mini_set_in_the_repository_is_whole():
@@ -149,6 +111,6 @@ def test_the_mini_set_in_the_repository_is_whole():
 
 @pytest.mark.slow
 def test_the_mini_set_is_what_its_command_gives():
-    arrays = command_line.draw_and_solve([sample_rng(0, 7)], stride=2)
+    arrays = AirfoilSet(mini=MINI).sample([sample_rng(0, 7)])
     with h5py.File(MINI) as file:
         np.testing.assert_allclose(arrays["q"][0, 4], file["mach"][7], atol=1e-4)

@@ -1,31 +1,21 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
 # SPDX-License-Identifier: Apache-2.0
 
-import json
 
 import numpy as np
 import pytest
 
-from examples.composite import generate as command_line
 from examples.composite.figures import part
 from examples.composite.solver import LENGTH, THICKNESS, WIDTH, Plate, plate_mesh, temperature_field
 from physicsnemo_cano.datapipes import Composite
 from physicsnemo_cano.datapipes.generation import sample_rng
-from tests.examples.generator_checks import (
-    check_finished_data_is_never_overwritten,
-    check_it_runs_as_a_script,
-    stop_while_saving,
-)
 
-TWO = ["--n-samples", "2", "--workers", "1", "--seed", "3", "--shape", "4", "3", "2"]
 FILES = ("Composites.mat", "Composites_LBO_basis.mat")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("composite")
-    command_line.main([*TWO, "--out", str(folder)])
-    return folder
+@pytest.fixture
+def folder(tiny_set):
+    return tiny_set("composite")
 
 
 def test_the_reader_finds_the_solvers_fields_on_the_solvers_mesh(folder):
@@ -55,29 +45,3 @@ def test_the_figures_mesh_has_the_readers_volume(folder):
     assert mesh.n_points == len(reader[0][0]["weights"])
     volume = np.abs(mesh.compute_cell_sizes()["Volume"]).sum()
     assert volume == pytest.approx(reader[0][0]["weights"].sum().item(), rel=1e-5)
-
-
-def test_provenance_names_the_command_but_no_path(folder):
-    provenance = json.loads((folder / "provenance.json").read_text())
-    assert provenance["command"] == (
-        "python examples/composite/generate.py --n-samples 2 --out DIR --seed 3 --shape 4 3 2"
-    )
-    assert str(folder) not in json.dumps(provenance)
-
-
-def test_finished_data_is_never_overwritten(folder, capsys):
-    check_finished_data_is_never_overwritten(command_line, TWO, folder, capsys)
-
-
-@pytest.mark.parametrize("name", [FILES[1], "provenance.json"])
-def test_a_run_stopped_while_it_saves_its_data_continues(name, folder, tmp_path, monkeypatch):
-    stop_while_saving(command_line, TWO, tmp_path, name, monkeypatch)
-    command_line.main([*TWO, "--out", str(tmp_path)])
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {path.name for path in folder.iterdir()} >= set(FILES)
-    for name in names:
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_it_runs_as_a_script(tmp_path):
-    check_it_runs_as_a_script(command_line, "--shape", tmp_path)

@@ -26,8 +26,8 @@ TINY = (
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """A mini set of ten samples."""
-    small = ["--n-train", "6", "--n-test", "4", "--nodes", "16", "--workers", "1"]
-    monkeypatch.setattr(generate, "MINI", small)
+    small = "--n-train 6 --n-test 4 --nodes 16 --workers 1"
+    monkeypatch.setattr(generate.DarcySet, "mini_set", small)
     torch.set_num_threads(1)
 
 
