@@ -50,7 +50,7 @@ __all__ = [
 CORNERS = [
     (0, 0), (0.6, 0), (0.6, 0.25), (1.4, 0.25), (1.4, 0), (2, 0), (2, 1), (0, 1), (0, 0.9), (0, 0.5)
 ]  # fmt: skip
-SPACING = 0.0258  # of the nodes, for about 3400
+SPACING = 0.0249  # of the nodes, for about 3424
 FRAMES, INTERVAL, SUBSTEPS = 101, 0.05, 20
 SKIN = 0.15  # depth of the layer below the window
 DIFFUSION, CONDUCTION, GAS_CONDUCTION = 0.3, 1.0, 0.2  # D and α at p = 1, and χ
