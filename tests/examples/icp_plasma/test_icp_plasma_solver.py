@@ -229,6 +229,18 @@ def test_frames_are_positive_and_converge_with_the_step():
     np.testing.assert_array_equal(few["v"], most["v"])
 
 
+def test_a_finer_mesh_gives_the_same_plasma():
+    totals = []
+    for spacing in (0.2, 0.1, 0.05):
+        mesh = reactor(spacing)
+        frames = simulate(mesh, inflow(mesh), ON, frames=6)
+        volumes = at_rest(mesh, ON, 1.0).volumes
+        totals.append([volumes @ frames[name][-1] for name in ("ne", "Te", "T")])
+    first, second = np.abs(np.diff(totals, axis=0))
+    assert (first > 3 * second).all()
+    assert (second < 0.025 * np.array(totals[-1])).all()
+
+
 class Recorded(Plasma):
     """Keeps the fields of its stages, and what it has ionised there."""
 
