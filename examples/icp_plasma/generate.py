@@ -41,7 +41,7 @@ from physicsnemo_cano.datapipes.generation import (
 from physicsnemo_cano.datapipes.physgto import LISTS, write_trajectory
 from physicsnemo_cano.datapipes.reader import parts_of
 
-SECONDS = 4.0  # a sample's time on one CPU core at full size, measured
+SECONDS = 2.0  # a sample's time on one CPU core at full size, measured
 PUBLISHED = 499, 150  # trajectories for training and for testing
 SOLVER = "inductively coupled plasma, reduced model, linear triangles, second order in time"
 # One process: a second would take longer to start than the samples to solve.

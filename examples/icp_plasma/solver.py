@@ -51,7 +51,7 @@ CORNERS = [
     (0, 0), (0.6, 0), (0.6, 0.25), (1.4, 0.25), (1.4, 0), (2, 0), (2, 1), (0, 1), (0, 0.9), (0, 0.5)
 ]  # fmt: skip
 SPACING = 0.0249  # of the nodes, for about 3424
-FRAMES, INTERVAL, SUBSTEPS = 101, 0.05, 20
+FRAMES, INTERVAL, SUBSTEPS = 101, 0.025, 10
 SKIN = 0.15  # depth of the layer below the window
 DIFFUSION, CONDUCTION, GAS_CONDUCTION = 0.3, 1.0, 0.2  # D and α at p = 1, and χ
 WALL, ELECTRON_WALL, GAS_WALL = 3.0, 0.3, 2.0  # β, β_e, β_g

@@ -220,7 +220,7 @@ def run(substeps):
 
 
 def test_frames_are_positive_and_converge_with_the_step():
-    few, many, most = (run(substeps) for substeps in (20, 40, 80))
+    few, many, most = (run(substeps) for substeps in (10, 20, 40))
     for name in ("ne", "Te", "T"):
         first, second = (np.linalg.norm(a[name] - b[name]) for a, b in ((few, many), (many, most)))
         assert first / second == pytest.approx(4, rel=0.2)
@@ -233,7 +233,7 @@ def test_a_finer_mesh_gives_the_same_plasma():
     totals = []
     for spacing in (0.2, 0.1, 0.05):
         mesh = reactor(spacing)
-        frames = simulate(mesh, inflow(mesh), ON, frames=6)
+        frames = simulate(mesh, inflow(mesh), ON, frames=11)
         volumes = at_rest(mesh, ON, 1.0).volumes
         totals.append([volumes @ frames[name][-1] for name in ("ne", "Te", "T")])
     first, second = np.abs(np.diff(totals, axis=0))
@@ -292,7 +292,7 @@ def test_the_extremes_of_the_conditions_stay_positive():
     for power, pressure, flow, width in itertools.product(
         RANGES.power, RANGES.pressure, RANGES.flow, RANGES.width
     ):
-        found = simulate(*coarse(), Conditions(power, pressure, flow, 0.5, width), frames=5)
+        found = simulate(*coarse(), Conditions(power, pressure, flow, 0.5, width), frames=9)
         for name in ("ne", "Te", "T"):
             assert found[name].min() > 0
         assert found["T"].min() > 0.99  # the walls are at one, and the gas is only heated
@@ -300,18 +300,18 @@ def test_the_extremes_of_the_conditions_stay_positive():
 
 def test_steps_that_are_too_long_are_reported():
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="more substeps"):
-        simulate(*coarse(), ON, frames=20, substeps=2)
+        simulate(*coarse(), ON, frames=40, substeps=1)
 
 
 def test_frames_start_at_rest_and_have_their_times():
-    found, (mesh, flow) = run(20), coarse()
+    found, (mesh, flow) = run(10), coarse()
     assert {name: array.shape for name, array in found.items()} == {
         **dict.fromkeys(("ne", "Te", "T", "v"), (9, mesh.nvertices)),
         "t": (9, 1),
     }
-    np.testing.assert_allclose(found["t"][:, 0], 0.05 * np.arange(9))
+    np.testing.assert_allclose(found["t"][:, 0], 0.025 * np.arange(9))
     assert not found["v"][0].any()
-    speed = 1.5 * (1 - np.exp(-0.4)) * np.hypot(*flow)
+    speed = 1.5 * (1 - np.exp(-0.2)) * np.hypot(*flow)
     np.testing.assert_allclose(found["v"][-1], speed, rtol=1e-12)
 
 
