@@ -98,19 +98,63 @@ class Generator:
                     raise ValueError(f"{_flag(name)}: expected more than 0, got {number}")
 
     def draw(self, rng):
-        """What a sample is solved for, drawn from its own `numpy.random.Generator`."""
+        """What a sample is solved for.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            The sample's own.
+
+        Returns
+        -------
+        object
+            What `solve` takes.
+        """
         raise NotImplementedError
 
     def solve(self, drawn):
-        """A sample's arrays by their names, or None where it is to be drawn anew."""
+        """Solve a sample.
+
+        Parameters
+        ----------
+        drawn : object
+            Of `draw`.
+
+        Returns
+        -------
+        dict of str to ndarray or None
+            Its arrays; None where the solver does not converge and the sample is drawn anew.
+        """
         raise NotImplementedError
 
     def solve_batch(self, drawn):
-        """What `solve` returns, of several draws."""
+        """Solve samples together, by default one after the other.
+
+        Parameters
+        ----------
+        drawn : list
+            Of `draw`, one a sample.
+
+        Returns
+        -------
+        list
+            What `solve` returns, one a sample.
+        """
         return [self.solve(one) for one in drawn]
 
     def layout(self, arrays):
-        """Contents of `files`, from the arrays of all samples: each array a file by default."""
+        """Contents of the files, by default an array each.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            Of all samples, which are first.
+
+        Returns
+        -------
+        iterable
+            One content for each of `files`.
+        """
         return arrays.values()
 
     @property
@@ -151,7 +195,20 @@ class Generator:
         )
 
     def part(self, rngs, directory):
-        """Arrays of a batch that are kept in memory; others may go to ``directory``."""
+        """Arrays of a batch that are kept in memory; others may go to files.
+
+        Parameters
+        ----------
+        rngs : list of numpy.random.Generator
+            One a sample.
+        directory : Path
+            Of the data set.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Samples first, ``draws`` among them.
+        """
         return self.sample(rngs)
 
     def make(self, directory, seed=0, workers=1):
@@ -188,14 +245,34 @@ class Generator:
         print(f"done; {len(redrawn)} samples were drawn anew" if len(redrawn) else "done")
 
     def save(self, directory, arrays, record):
-        """Write what is missing, the provenance last: it marks the set as generated."""
+        """Write what is missing, the provenance last: it marks the set as generated.
+
+        Parameters
+        ----------
+        directory : Path
+            Of the data set.
+        arrays : dict of str to ndarray
+            Of all samples.
+        record : dict
+            The provenance, of JSON types.
+        """
         for name, content in zip(self.files, self.layout(arrays), strict=True):
             save_as(directory / name, content)
         save_as(directory / "provenance.json", record)
         remove_parts(directory)
 
     def command(self, seed):
-        """The command that gives this set, without the paths of this machine."""
+        """The command that gives this set, without the paths of this machine.
+
+        Parameters
+        ----------
+        seed : int
+            Of the set.
+
+        Returns
+        -------
+        str
+        """
         given = {name: getattr(self, name) for name in self._options() if name not in COMPUTING}
         text = {
             name: f" {_flag(name)} {_text(value)}"

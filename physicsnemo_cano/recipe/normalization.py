@@ -165,7 +165,11 @@ class Statistics:
                         f"digits; set normalize.{key}=channels"
                     )
                 # Sums about a point nearby keep the digits of what lies far from zero.
-                origins.setdefault(key, value[:1].double() if far else value.new_zeros(()))
+                origin = value[:1].double() if far else value.new_zeros(())
+                if far and key in framed:  # one for all frames
+                    n_frames = value.shape[1] // len(reader.targets)
+                    origin = origin[:, : len(reader.targets)].repeat(1, n_frames)
+                origins.setdefault(key, origin)
                 value = value.double() - origins[key]
                 if nodes.setdefault(key, 0.0) is not None:
                     same = index == 0 or nodes[key].shape == value.shape
@@ -192,7 +196,7 @@ class Statistics:
             std = (squares[key] / counts[key] - spread).clamp(min=0).sqrt()
             # A channel that never changes (up to rounding) carries nothing to scale.
             std[std <= 1e-6 * spread.sqrt()] = 1.0
-            mean = mean + origins[key].flatten() if origins[key].ndim else mean
+            mean = mean + origins[key].flatten()[: len(mean)] if origins[key].ndim else mean
             if about.get(key) is None:
                 mean, std = torch.zeros_like(mean), torch.ones_like(std)
             if key == "fx" and key in framed:

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from examples.icp_plasma import generate
 from physicsnemo_cano.visualization import error_in_time
 from tests.recipe.helpers import train, write_block, write_torus
 
@@ -17,8 +18,18 @@ FIGURES = {
     "navier_stokes_rollout": (
         "clusters error_in_time errors horizons training vorticity_median vorticity_worst"
     ),
+    "icp_plasma": (
+        "T_e_median T_e_worst T_median T_worst clusters error_in_time errors horizons n_e_median "
+        "n_e_worst training v_median v_worst"
+    ),
     "plasticity": "block_median block_worst clusters errors training",
 }
+
+
+def write_plasma(folder):
+    options = ["--n-samples", "15", "--spacing", "0.25", "--frames", "12", "--workers", "1"]
+    generate.main([*options, "--out", str(folder)])
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -26,6 +37,7 @@ FIGURES = {
     [
         ("navier_stokes", write_torus),
         ("navier_stokes_rollout", write_torus),
+        ("icp_plasma", write_plasma),
         ("plasticity", write_block),
     ],
 )

@@ -56,7 +56,7 @@ TINY = {
         "--n-samples 5",
         "--spacing 0.15 --frames 12",
         (4, 1),
-        {"interval": 0.05, "substeps": 20},
+        {"interval": 0.025, "substeps": 10},
     ),
     "irregular_darcy": Tiny(
         IrregularDarcySet, datapipes.IrregularDarcy, "--n-samples 2", "--spacing 0.15", (2, 0)

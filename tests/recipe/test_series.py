@@ -84,6 +84,25 @@ def test_all_frames_share_one_scale():
         Statistics.measure(reader, {"target": "nodes"})
 
 
+class _Far(_Frames):
+    """Inputs that readers leave in float64: far from zero beside how much they vary."""
+
+    def __getitem__(self, index):
+        sample, info = super().__getitem__(index)
+        sample["fx"] = sample["fx"].double() + torch.tensor([1e7, 0.0]).double().repeat(3)
+        return sample, info
+
+
+def test_frames_far_from_zero_share_one_scale_too():
+    near, far = (Statistics.measure(reader, ALL_CHANNELS) for reader in (_Frames(), _Far()))
+    shift = torch.tensor([1e7, 0.0]).double().repeat(3)
+    torch.testing.assert_close(
+        far.means["fx"] - shift, near.means["fx"].double(), rtol=0, atol=1e-5
+    )
+    torch.testing.assert_close(far.stds["fx"], near.stds["fx"])
+    assert torch.equal(far.means["target"], near.means["target"])
+
+
 class _Law(torch.nn.Module):
     """The next frame is the mean of the last two, a factor and an offset, in physical units."""
 
