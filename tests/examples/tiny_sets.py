@@ -36,7 +36,12 @@ class Tiny:
 
 TINY = {
     "airfoil": Tiny(
-        AirfoilSet, datapipes.Airfoil, "--n-samples 2", "--shape 57 13", (2, 0), {"mach": 0.8}
+        AirfoilSet,
+        datapipes.Airfoil,
+        "--n-samples 2",
+        "--shape 57 13",
+        (2, 0),
+        {"mach": 0.8, "redrawn": "none"},
     ),
     "composite": Tiny(CompositeSet, datapipes.Composite, "--n-samples 2", "--shape 4 3 2", (2, 0)),
     "darcy": Tiny(

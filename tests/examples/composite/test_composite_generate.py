@@ -10,8 +10,6 @@ from examples.composite.solver import LENGTH, THICKNESS, WIDTH, Plate, plate_mes
 from physicsnemo_cano.datapipes import Composite
 from physicsnemo_cano.datapipes.generation import sample_rng
 
-FILES = ("Composites.mat", "Composites_LBO_basis.mat")
-
 
 @pytest.fixture
 def folder(tiny_set):

@@ -8,7 +8,6 @@ import pytest
 from examples.pipe.generate import PipeSet
 from physicsnemo_cano.datapipes.generation import sample_rng
 
-SIZE = ["--shape", "17", "9", "--elements", "16", "6"]
 FILES = ("Pipe_X.npy", "Pipe_Y.npy", "Pipe_Q.npy")
 
 

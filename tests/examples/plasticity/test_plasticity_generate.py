@@ -8,6 +8,7 @@ import pytest
 from examples.plasticity import generate
 from examples.plasticity.generate import PlasticitySet
 from examples.plasticity.solver import NotConverged, press, rectangle
+from physicsnemo_cano.datapipes import Plasticity
 from physicsnemo_cano.datapipes.generation import sample_rng
 from physicsnemo_cano.datapipes.matlab import MatlabFile
 
@@ -21,6 +22,7 @@ def folder(tiny_set):
 
 
 def test_the_published_layout_is_written(folder):
+    assert {path.name for path in folder.iterdir()} == {NAME, "provenance.json"}
     with MatlabFile(folder / NAME, LAYOUT) as file:
         die, output = file["input"][:], file["output"][:]
     assert die.dtype == output.dtype == np.float32
@@ -33,6 +35,15 @@ def test_the_published_layout_is_written(folder):
     expected = np.moveaxis(press(profile, (11, 4)), 0, 2)
     np.testing.assert_allclose(output[1, ..., :2], expected, atol=1e-4)
     np.testing.assert_array_equal(output[:, :, 0, :, 2:], 0)  # held below
+
+
+def test_the_reader_gives_the_files_values(folder):
+    reader = Plasticity(folder, "train")
+    assert reader.spatial_shape == (11, 4)
+    sample, _ = reader[0]
+    with MatlabFile(folder / NAME, LAYOUT) as file:
+        output = file["output"][0]
+    np.testing.assert_array_equal(sample["target"].reshape(11, 4, 20, 4).numpy(), output)
 
 
 def test_a_die_touches_the_block_at_first():
