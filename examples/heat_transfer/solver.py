@@ -43,7 +43,7 @@ CENTRE = np.array([1.2, 0.5])
 VISCOSITY, DIFFUSIVITY = 1.5e-3, 2e-3
 BUOYANCY = 2e-3  # β g
 FRAMES, INTERVAL = 501, 0.05
-SUBSTEPS = 10  # time steps a frame; larger triangles allow longer ones
+SUBSTEPS = 20  # time steps a frame; larger triangles allow longer ones
 SIZE = 0.075  # of the quadratic triangles far from the cylinders
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,6 +37,23 @@ def write_trajectory(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None
         for name, array in arrays.items():
             whole = np.issubdtype(array.dtype, np.integer)
             file.create_dataset(name, data=array.astype(np.int64 if whole else np.float32))
+
+
+def file_name(k: int) -> str:
+    """File of a generated trajectory, by its number."""
+    return f"trajectory_{k:04d}.h5"
+
+
+def list_writers(
+    train: Iterable[int], test: Iterable[int]
+) -> dict[str, Callable[[BinaryIO], object]]:
+    """What writes the two lists, by their names, of the numbers of generated trajectories."""
+
+    def writer(part: Iterable[int]) -> Callable[[BinaryIO], object]:
+        text = "\n".join(map(file_name, part))
+        return lambda file: file.write(text.encode())
+
+    return {name: writer(part) for name, part in zip(LISTS, (train, test), strict=True)}
 
 
 class PhysGTOReader(TrajectoryReader):
