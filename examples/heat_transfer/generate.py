@@ -42,22 +42,23 @@ SECONDS = 80.0  # a sample's time on one CPU core at full size, measured
 PUBLISHED = 740, 132  # trajectories for training and for testing
 SIZES = 0.06, 0.07  # of the triangles, for 4900 nodes on average, as published
 SOLVER = "Boussinesq flow round two hot cylinders, Taylor-Hood triangles, BDF2"
-MINI = ["--n-samples", "120", "--sizes", "0.18", "0.24", "--interval", "0.1", "--frames", "61"]
+MINI = ["--n-samples", "90", "--sizes", "0.18", "0.24", "--interval", "0.1", "--frames", "61"]
+MINI += ["--pulse", "0.3", "--skip", "20"]  # a steady inflow soon makes a steady flow
 
 
-def solve(conditions, size, frames, interval):
+def solve(conditions, size, frames, interval, **options):
     """A `Trajectory` in steps that grow with the triangles, or shorter where it needs them."""
     substeps = int(np.ceil(SUBSTEPS * interval / INTERVAL * SIZE / size))
     for shorter in (1, 2):
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                return simulate(conditions, frames, interval, size, shorter * substeps)
+                return simulate(conditions, frames, interval, size, shorter * substeps, **options)
         except FloatingPointError:
             continue
-    return simulate(conditions, frames, interval, size, 4 * substeps)
+    return simulate(conditions, frames, interval, size, 4 * substeps, **options)
 
 
-def draw_and_solve(rngs, folder, sizes=SIZES, frames=FRAMES, interval=INTERVAL):
+def draw_and_solve(rngs, folder, sizes, **options):
     """Draw conditions and the size of triangles, solve, and write a file a trajectory.
 
     Parameters
@@ -68,10 +69,8 @@ def draw_and_solve(rngs, folder, sizes=SIZES, frames=FRAMES, interval=INTERVAL):
         Of the files.
     sizes : tuple of float
         Smallest and largest size of the triangles.
-    frames : int
-        Of a trajectory.
-    interval : float
-        Time between frames.
+    **options
+        See `simulate`.
 
     Returns
     -------
@@ -85,7 +84,7 @@ def draw_and_solve(rngs, folder, sizes=SIZES, frames=FRAMES, interval=INTERVAL):
         file = folder / file_name(rng.bit_generator.seed_seq.spawn_key[0])
         if file.exists():  # whole, of a run stopped before the batch's end
             continue
-        found = solve(conditions, size, frames, interval)
+        found = solve(conditions, size, **options)
         arrays = {
             "node_pos": found.points,
             "cells": found.cells,
@@ -119,11 +118,13 @@ def main(argv=None):
     )
     parser.add_argument("--frames", type=int, default=FRAMES, help="of a trajectory")
     parser.add_argument("--interval", type=float, default=INTERVAL, help="time between frames")
+    parser.add_argument("--pulse", type=float, default=0.0, help="of the inflow, its amplitude")
+    parser.add_argument("--skip", type=int, default=0, help="frames before the first that is kept")
     args = parser.parse_args(argv)
 
     refuse_finished(parser, [args.out / name for name in LISTS], args.out)
     sizes = tuple(args.sizes)
-    duration = args.frames * args.interval / (FRAMES * INTERVAL)
+    duration = (args.skip + args.frames) * args.interval / (FRAMES * INTERVAL)
     seconds = SECONDS * duration * (np.mean(SIZES) / np.mean(sizes)) ** 3
     print(
         f"{args.n_samples} trajectories of {args.frames} frames, a mesh each, seed {args.seed}, "
@@ -132,7 +133,8 @@ def main(argv=None):
         f"{args.out / 'parts'}.",
         flush=True,
     )
-    options = {"sizes": sizes, "frames": args.frames, "interval": args.interval}
+    options = {"sizes": sizes}
+    options |= {key: getattr(args, key) for key in ("frames", "interval", "pulse", "skip")}
     task = functools.partial(draw_and_solve, folder=args.out, **options)
     settings = {"version": __version__} | options
     generate(task, args.n_samples, args.out, settings, args.seed, 5, args.workers)
@@ -141,7 +143,7 @@ def main(argv=None):
         "seed": args.seed,
         "command": f"python examples/heat_transfer/generate.py --n-samples {args.n_samples} "
         f"--out DIR --seed {args.seed} --sizes {sizes[0]} {sizes[1]} --frames {args.frames} "
-        f"--interval {args.interval}",
+        f"--interval {args.interval} --pulse {args.pulse} --skip {args.skip}",
         "version": __version__,
     }
     save_set(args.out, list_writers(*parts_of(args.n_samples, *PUBLISHED)), provenance)
