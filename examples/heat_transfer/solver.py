@@ -10,8 +10,8 @@ The Boussinesq equations, in the channel's height H, the largest inlet velocity,
 
 with T the temperature above the inlet's. The fluid enters on the left with a parabolic profile,
 does not slip on the walls and cylinders, and leaves on the right. Channel walls are adiabatic,
-the cylinders are hot by the temperature difference. The inflow is steady, or it
-pulsates: its velocity is multiplied by 1 + a sin(2π t / `PERIOD`). The cylinders' centres lie at half their
+the cylinders are hot by the temperature difference. The inflow is steady, or it pulsates: its
+velocity is multiplied by 1 + a sin(2π t / `PERIOD`). The cylinders' centres lie at half their
 spacing from the point (1.2, 0.5), on a line at an angle to the channel.
 
 Every sample has its own mesh, which is finer near the cylinders. Velocity and temperature are
