@@ -48,7 +48,7 @@ def test_frames_keep_what_is_given_and_the_mass_that_enters():
 
 
 def test_a_pulsating_inflow_is_what_the_inlet_has_and_skipping_leaves_frames_out():
-    options = COARSE | {"interval": 0.5, "substeps": 50}
+    options = COARSE | {"interval": 0.5, "substeps": 100}
     found = simulate(CONDITIONS, **options, pulse=0.5)
     inlet = found.node_type == NodeType.INLET
     steady = 0.8 * 4 * (found.points[inlet, 1] * (1 - found.points[inlet, 1]))
