@@ -10,7 +10,8 @@ The Boussinesq equations, in the channel's height H, the largest inlet velocity,
 
 with T the temperature above the inlet's. The fluid enters on the left with a parabolic profile,
 does not slip on the walls and cylinders, and leaves on the right. Channel walls are adiabatic,
-the cylinders are hot by the temperature difference. The cylinders' centres lie at half their
+the cylinders are hot by the temperature difference. The inflow is steady, or it pulsates: its
+velocity is multiplied by 1 + a sin(2π t / `PERIOD`). The cylinders' centres lie at half their
 spacing from the point (1.2, 0.5), on a line at an angle to the channel.
 
 Every sample has its own mesh, which is finer near the cylinders. Velocity and temperature are
@@ -43,7 +44,8 @@ CENTRE = np.array([1.2, 0.5])
 VISCOSITY, DIFFUSIVITY = 1.5e-3, 2e-3
 BUOYANCY = 2e-3  # β g
 FRAMES, INTERVAL = 501, 0.05
-SUBSTEPS = 10  # time steps a frame; larger triangles allow longer ones
+SUBSTEPS = 20  # time steps a frame; larger triangles allow longer ones
+PERIOD = 2.0  # of a pulsating inflow
 SIZE = 0.075  # of the quadratic triangles far from the cylinders
 
 
@@ -141,7 +143,15 @@ def inlet_profile(y):
     return 4 * y * (HEIGHT - y) / HEIGHT**2
 
 
-def simulate(conditions, frames=FRAMES, interval=INTERVAL, size=SIZE, substeps=SUBSTEPS):
+def simulate(
+    conditions,
+    frames=FRAMES,
+    interval=INTERVAL,
+    size=SIZE,
+    substeps=SUBSTEPS,
+    pulse=0.0,
+    skip=0,
+):
     """Solve for a trajectory.
 
     Parameters
@@ -149,13 +159,17 @@ def simulate(conditions, frames=FRAMES, interval=INTERVAL, size=SIZE, substeps=S
     conditions : Conditions
         Of the sample.
     frames : int
-        How many, the state at rest included.
+        How many; the first is the state at rest, unless some are skipped.
     interval : float
         Time from frame to frame.
     size : float
         Of the triangles, see `channel_mesh`.
     substeps : int
         Time steps a frame.
+    pulse : float
+        Amplitude a of the inflow's pulsation.
+    skip : int
+        Frames at the beginning that are not kept.
 
     Returns
     -------
@@ -187,14 +201,15 @@ def simulate(conditions, frames=FRAMES, interval=INTERVAL, size=SIZE, substeps=S
     temperature[kind == NodeType.CYLINDER] = conditions.temperature_difference
     old_velocity, old_temperature, old_load, old_heat = velocity, temperature, None, None
     kept = [(velocity, np.zeros(x.size), temperature)]
-    for number in range(1, (frames - 1) * substeps + 1):
+    for number in range(1, (skip + frames - 1) * substeps + 1):
+        strength = 1 + pulse * np.sin(2 * np.pi * number * step / PERIOD)
         load = flow.convection(velocity)
         load[1] += BUOYANCY * (flow.mass @ temperature)
         carried = heat.convection(velocity, temperature)
         # The first step has no history: the fluid was at rest before.
         forces = load if old_load is None else 2 * load - old_load
         source = carried if old_heat is None else 2 * carried - old_heat
-        new_velocity, pressure = flow.advance(velocity, old_velocity, forces, inflow)
+        new_velocity, pressure = flow.advance(velocity, old_velocity, forces, strength * inflow)
         new_temperature = heat.advance(temperature, old_temperature, source)
         old_velocity, velocity = velocity, new_velocity
         old_temperature, temperature = temperature, new_temperature
@@ -206,9 +221,17 @@ def simulate(conditions, frames=FRAMES, interval=INTERVAL, size=SIZE, substeps=S
                     f"{step:.3g}; take more substeps"
                 )
             kept.append((velocity, flow.pressure_at_nodes(pressure), temperature))
-    velocities, pressures, temperatures = (np.array(field) for field in zip(*kept, strict=True))
+    velocities, pressures, temperatures = (
+        np.array(field) for field in zip(*kept[skip:], strict=True)
+    )
     return Trajectory(
-        points, cells, kind, velocities, pressures, temperatures, interval * np.arange(frames)
+        points,
+        cells,
+        kind,
+        velocities,
+        pressures,
+        temperatures,
+        interval * np.arange(skip, skip + frames),
     )
 
 

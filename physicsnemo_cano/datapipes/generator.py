@@ -91,11 +91,12 @@ class Generator:
     device: ClassVar[str] = "cpu"
 
     def __post_init__(self):
-        for name in self._options():
-            value = getattr(self, name)
+        for one in fields(self):
+            value = getattr(self, one.name)
             for number in value if isinstance(value, tuple) else (value,):
-                if isinstance(number, int | float) and not number > 0:
-                    raise ValueError(f"{_flag(name)}: expected more than 0, got {number}")
+                wrong = isinstance(number, int | float) and not number > 0
+                if wrong and value != one.default:  # which may be 0, for none
+                    raise ValueError(f"{_flag(one.name)}: expected more than 0, got {number}")
 
     def draw(self, rng):
         """What a sample is solved for.

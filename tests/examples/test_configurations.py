@@ -23,6 +23,7 @@ PAPER = {
     "pipe_turbulence": (4, 4, 64, 4, 32, 16, 2000),
     "navier_stokes_rollout": (8, 8, 256, 1, 32, 2, 500),
     "icp_plasma": (8, 8, 256, 1, 32, 1, 1000),
+    "heat_transfer": (8, 8, 256, 1, 16, 1, 1000),
 }
 OWN = {
     "navier_stokes": {"unified_pos": True, "ref": 8, "padding_mode": "circular"},

@@ -28,7 +28,7 @@ FIGURES = {
 
 def write_plasma(folder):
     options = ["--n-samples", "15", "--spacing", "0.25", "--frames", "12", "--workers", "1"]
-    generate.main([*options, "--out", str(folder)])
+    generate.PlasmaSet.main([*options, "--out", str(folder)])
     return folder
 
 

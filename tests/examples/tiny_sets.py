@@ -9,6 +9,7 @@ from examples.airfoil.generate import AirfoilSet
 from examples.composite.generate import CompositeSet
 from examples.darcy.generate import DarcySet
 from examples.elasticity.generate import ElasticitySet
+from examples.heat_transfer.generate import HeatSet
 from examples.icp_plasma.generate import PlasmaSet
 from examples.irregular_darcy.generate import IrregularDarcySet
 from examples.navier_stokes.generate import NavierStokesSet
@@ -54,6 +55,13 @@ TINY = {
     ),
     "elasticity": Tiny(
         ElasticitySet, datapipes.Elasticity, "--n-samples 2", "", (2, 0), {"traction": 100.0}
+    ),
+    "heat_transfer": Tiny(
+        HeatSet,
+        datapipes.HeatTransfer,
+        "--n-samples 5",
+        "--sizes 0.2 0.35 --frames 12 --interval 0.1 --pulse 0.3 --skip 2",
+        (4, 1),
     ),
     "icp_plasma": Tiny(
         PlasmaSet,

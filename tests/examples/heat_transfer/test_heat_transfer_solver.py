@@ -47,6 +47,18 @@ def test_frames_keep_what_is_given_and_the_mass_that_enters():
     np.testing.assert_allclose(flux, 0.8 * 2 / 3 * HEIGHT, rtol=1e-9)
 
 
+def test_a_pulsating_inflow_is_what_the_inlet_has_and_skipping_leaves_frames_out():
+    options = COARSE | {"interval": 0.5, "substeps": 100}
+    found = simulate(CONDITIONS, **options, pulse=0.5)
+    inlet = found.node_type == NodeType.INLET
+    steady = 0.8 * 4 * (found.points[inlet, 1] * (1 - found.points[inlet, 1]))
+    for k, strength in ((1, 1.5), (2, 1.0), (3, 0.5)):  # quarters of the period
+        np.testing.assert_allclose(found.velocity[k, 0, inlet], strength * steady, atol=1e-12)
+    later = simulate(CONDITIONS, **options | {"frames": 2}, pulse=0.5, skip=2)
+    np.testing.assert_array_equal(later.velocity, found.velocity[2:])
+    np.testing.assert_array_equal(later.time, found.time[2:])
+
+
 def test_without_a_temperature_difference_there_is_no_heat():
     found = simulate(dataclasses.replace(CONDITIONS, temperature_difference=0.0), **COARSE)
     assert not found.temperature.any()
