@@ -25,7 +25,7 @@ class References:
     ----------
     pressure, shear : str or None
         Fields: the pressure, and the stress that the fluid exerts along the wall. A minus before
-        the name turns it round: OpenFOAM's ``wallShearStress`` is the one on the fluid.
+        the name turns it round, where a solver writes the one on the fluid.
     area, length, density, speed : float
         Of the reference. ``speed`` may be the name of a parameter, where it differs by case. For a
         pressure over the density, as of incompressible OpenFOAM, leave ``density`` at 1.

@@ -191,6 +191,59 @@ def collate(samples: Sequence[tuple[TensorDict, dict[str, Any]]]) -> TensorDict:
     return torch.stack(rows)
 
 
+class PointSubsets:
+    """:func:`collate` for training steps that see some points of each sample alone.
+
+    Every real point is drawn with the same probability, none twice. Weights grow by the ratio of
+    all points to those drawn, so that in the mean over draws sums keep their value, and with them
+    the integrals they stand for.
+
+    Parameters
+    ----------
+    n_points : int
+        Points drawn of each sample; smaller samples are taken whole.
+    seed, rank : int, optional
+        With the epoch, they set what is drawn.
+    """
+
+    def __init__(self, n_points: int, seed: int = 0, rank: int = 0) -> None:
+        self.n_points, self.seed, self.rank = n_points, seed, rank
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin an epoch, whose draws do not depend on those before.
+
+        Parameters
+        ----------
+        epoch : int
+            Which.
+        """
+        seed = derive_seed(self.seed, epoch, self.rank)
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, samples: Sequence[tuple[TensorDict, dict[str, Any]]]) -> TensorDict:
+        """Draw and stack."""
+        return collate([(self._drawn(sample), about) for sample, about in samples])
+
+    def _drawn(self, sample: TensorDict) -> TensorDict:
+        size, mask = len(sample["embedding"]), sample.get("mask", None)
+        n_real = size if mask is None else int(mask.sum())
+        if n_real <= self.n_points:
+            return sample
+        chosen = torch.randperm(n_real, generator=self.generator)[: self.n_points].sort().values
+        chosen = chosen.to(sample["embedding"].device)
+        if mask is not None:
+            chosen = mask.nonzero()[chosen, 0]
+        sample = sample.copy()
+        for key in _AT_POINTS:
+            value = sample.get(key, None)
+            if value is not None and len(value) == size:  # not inputs of all points together
+                sample[key] = value[chosen]
+        if "weights" in sample.keys():  # noqa: SIM118 - a TensorDict iterates over rows
+            sample["weights"] = sample["weights"] * (n_real / self.n_points)
+        return sample
+
+
 def _padded(sample: TensorDict, size: int, most: int) -> TensorDict:
     sample = sample.copy()
     if "mask" not in sample.keys():  # noqa: SIM118 - a TensorDict iterates over rows

@@ -114,6 +114,9 @@ class Training:
         ``bf16``, or float32 by default.
     compile : bool
         Whether to use ``torch.compile``.
+    points_per_step : int or None
+        Of clouds, points of each sample that a training step sees, drawn anew every time; all by
+        default. Validation and test see all.
     """
 
     optimizer: str = MISSING
@@ -127,6 +130,7 @@ class Training:
     gradient_loss: float | None = None
     amp: str | None = None
     compile: bool = False
+    points_per_step: int | None = None
 
 
 # The paper's optimiser; and the better one for short runs.
@@ -272,6 +276,7 @@ class Recipe:
             "training.clip": (self.training.clip, 0, None),
             "training.epochs": (self.training.epochs, 0, None),
             "training.batch_size": (self.training.batch_size, 0, None),
+            "training.points_per_step": (self.training.points_per_step, 0, None),
             "validation.fraction": (self.validation.fraction, 0, 1),
             "validation.patience": (self.validation.patience, 0, None),
         }
@@ -284,6 +289,11 @@ class Recipe:
             raise ValueError("validation: give fraction or root, not both")
         if validation.patience is not None and not validation.wanted:
             raise ValueError("validation.patience needs validation.fraction or validation.root")
+        if self.training.points_per_step is not None and "nodes" in vars(self.normalize).values():
+            raise ValueError(
+                "training.points_per_step needs samples whose points stand for themselves; with it "
+                "normalize by channels, not nodes"
+            )
         if self.mode == "evaluate" and self.checkpoint is None:
             raise ValueError("mode=evaluate needs checkpoint=<folder or .mdlus file>")
         _check_arguments("data", self.data, ("_target_",), _READER_OWN)

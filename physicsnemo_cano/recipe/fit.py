@@ -16,7 +16,7 @@ from tensordict import TensorDict
 from torch.nn.parallel import DistributedDataParallel
 
 from physicsnemo_cano.losses import LOSSES, gradient_error, relative_l2
-from physicsnemo_cano.recipe.batches import SharedBatches, collate
+from physicsnemo_cano.recipe.batches import PointSubsets, SharedBatches, collate
 from physicsnemo_cano.recipe.checkpoint import Checkpoints, Progress
 from physicsnemo_cano.recipe.config import Training
 from physicsnemo_cano.recipe.distributed import derive_seed, gather, rank_zero_first, say
@@ -76,7 +76,10 @@ def fit(
     dist, model = DistributedManager(), predict.model
     n_train = len(datasets["train"])
     measured = {name: dataset for name, dataset in datasets.items() if name != "train"}
-    sizes = datasets["train"].reader.sizes()
+    sizes, n_points = datasets["train"].reader.sizes(), training.points_per_step
+    subsets = None if n_points is None else PointSubsets(n_points, seed, dist.rank)
+    if sizes is not None and n_points is not None:
+        sizes = [min(size, n_points) for size in sizes]
     batches = SharedBatches(n_train, training.batch_size, seed, dist.rank, dist.world_size, sizes)
     # Windows of trajectories are drawn from seed and epoch, too.
     datasets["train"].set_generator(torch.Generator().manual_seed(derive_seed(seed)))
@@ -84,7 +87,7 @@ def fit(
         datasets["train"],
         batch_size=batches.local_batch_size,
         sampler=batches,
-        collate_fn=collate,
+        collate_fn=subsets or collate,
     )
     n_epochs, n_steps = training.epochs, training.epochs * batches.n_steps
     optimizer, schedule = build_optimizer(model, training, n_steps)
@@ -117,6 +120,8 @@ def fit(
             break
         # All chance follows from seed and epoch, so a resumed run needs no random state.
         loader.set_epoch(epoch)
+        if subsets is not None:
+            subsets.set_epoch(epoch)
         draw = torch.Generator().manual_seed(derive_seed(seed, epoch))
         torch.manual_seed(derive_seed(seed, epoch, dist.rank))
         learner.model.train()

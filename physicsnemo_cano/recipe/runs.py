@@ -169,6 +169,14 @@ def open_readers(settings: Recipe, embedded: Path | None = None) -> dict[str, Fi
                 f"{key}=true: {type(readers['train']).__name__} has no frames that follow one "
                 "another, as rollouts have; leave it out"
             )
+    if settings.training.points_per_step is not None and (
+        settings.training.gradient_loss
+        or (readers["train"].spatial_shape is not None and not settings.as_cloud)
+    ):
+        raise ValueError(
+            "training.points_per_step draws points of clouds, and these are structured meshes: "
+            "leave it out, or train with as_cloud=true and without gradient_loss"
+        )
     if validation.fraction is not None:
         readers["validation"] = readers["train"].give(validation.fraction)
     elif validation.root is not None:
