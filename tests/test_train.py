@@ -4,11 +4,14 @@
 """The command that trains on a folder of mesh files."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
+from physicsnemo_cano import train
+from physicsnemo_cano.recipe import run
 from physicsnemo_cano.train import arguments_of, main
 from tests.datapipes.mesh_cases import body, write_cases
 
@@ -47,6 +50,7 @@ def test_settings_of_the_data_may_stand_alone():
 def test_a_folder_is_trained_on(tmp_path, monkeypatch, capsys):
     torch.set_num_threads(1)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train, "run", partial(run, figures=lambda results, folder: None))
     write_cases(tmp_path)
     command = ["data.root=cases", "targets=[p,shear]", "parameters=cases.csv", *TINY]
     main([*command, "check=true"])
@@ -66,11 +70,11 @@ def test_a_folder_is_trained_on(tmp_path, monkeypatch, capsys):
     ):
         assert line in said
     main(command)
-    run = tmp_path / "outputs/meshes/cano/seed0"
-    found = json.loads((run / "metrics.json").read_text())
+    output = tmp_path / "outputs/meshes/cano/seed0"
+    found = json.loads((output / "metrics.json").read_text())
     assert found["data"] == "mesh files"
     assert found["test_rel_l2"] < 0.8 * found["mean_predictor_rel_l2"]
-    layout = json.loads((run / "checkpoints/best/layout.json").read_text())
+    layout = json.loads((output / "checkpoints/best/layout.json").read_text())
     assert layout["mesh"] == {
         "location": "points",
         "targets": [["p", 1], ["shear", 3]],
