@@ -52,6 +52,7 @@ CORNERS = [
 ]  # fmt: skip
 SPACING = 0.0249  # of the nodes, for about 3424
 FRAMES, INTERVAL, SUBSTEPS = 101, 0.025, 10
+BEGIN = 0.1  # of the frames, when the electrons have heated up
 SKIN = 0.15  # depth of the layer below the window
 DIFFUSION, CONDUCTION, GAS_CONDUCTION = 0.3, 1.0, 0.2  # D and α at p = 1, and χ
 WALL, ELECTRON_WALL, GAS_WALL = 3.0, 0.3, 2.0  # β, β_e, β_g
@@ -259,7 +260,7 @@ def simulate(mesh, flow, conditions, frames=FRAMES, interval=INTERVAL, substeps=
     mesh, flow, conditions
         As for `Plasma`.
     frames : int
-        From t = 0 on.
+        From ``BEGIN`` on.
     interval : float
         Time between frames.
     substeps : int
@@ -276,11 +277,12 @@ def simulate(mesh, flow, conditions, frames=FRAMES, interval=INTERVAL, substeps=
         If a density or temperature is not positive: the time step is too long.
     """
     plasma = Plasma(mesh, flow, conditions, interval / substeps)
-    fields = plasma.start()
-    history = [fields]
-    for step in range(1, (frames - 1) * substeps + 1):
-        fields = plasma.advance(fields, (step - 1) * plasma.step)
-        if step % substeps == 0:
+    before = round(BEGIN / plasma.step)
+    fields, history = plasma.start(), []
+    for step in range(before + (frames - 1) * substeps + 1):
+        if step:
+            fields = plasma.advance(fields, (step - 1) * plasma.step)
+        if step >= before and (step - before) % substeps == 0:
             lost = [name for name, field in fields.items() if not field.min() > 0]  # or nan
             if lost:
                 raise FloatingPointError(
@@ -288,7 +290,7 @@ def simulate(mesh, flow, conditions, frames=FRAMES, interval=INTERVAL, substeps=
                     f"steps of {plasma.step:.3g}; take more substeps"
                 )
             history.append(fields)
-    time = interval * np.arange(frames)[:, None]
+    time = plasma.step * before + interval * np.arange(frames)[:, None]
     found = {name: np.array([f[name] for f in history]) for name in ("ne", "Te", "T")}
     ramp = conditions.flow * (1 - np.exp(-time / FLOW_TIME))
     return found | {"v": ramp * np.linalg.norm(flow, axis=0), "t": time}
