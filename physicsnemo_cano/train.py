@@ -56,7 +56,7 @@ def check(cfg: DictConfig) -> str:
     lines = [
         describe(getattr(reader, "cases", [])),
         "",
-        *(f"{name:<10} {', '.join(_names(part))}" for name, part in readers.items()),
+        *(f"{name:<10} {', '.join(part.names)}" for name, part in readers.items()),
         f"{'inputs':<10} {', '.join(c.name for c in reader.coordinates)}, and "
         f"{sample['fx'].shape[1]} beside them {token}",
         f"{'predicts':<10} {', '.join(c.name for c in reader.targets)}",
@@ -65,10 +65,6 @@ def check(cfg: DictConfig) -> str:
         f"{'results':<10} {settings.output}",
     ]
     return "\n".join(lines)
-
-
-def _names(reader: MeshFolder) -> list[str]:
-    return [reader.cases[index].name for index in reader.indices]
 
 
 def arguments_of(arguments: list[str]) -> tuple[list[str], bool]:

@@ -3,9 +3,11 @@
 
 """The command that trains on a folder of mesh files."""
 
+import csv
 import json
 from functools import partial
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -74,6 +76,26 @@ def test_a_folder_is_trained_on(tmp_path, monkeypatch, capsys):
     found = json.loads((output / "metrics.json").read_text())
     assert found["data"] == "mesh files"
     assert found["test_rel_l2"] < 0.8 * found["mean_predictor_rel_l2"]
+    with (output / "test_errors.csv").open() as file:
+        rows = {row["case"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"case_4", "case_6"}
+    fields = found["test_fields"]
+    assert list(fields) == ["p", "shear", "shear_x", "shear_y", "shear_z"]
+    with h5py.File(output / "predictions.h5") as file:
+        assert {group.attrs["case"] for group in file.values()} == set(rows)
+        for group in file.values():
+            true, error = group["target"][()], group["prediction"][()] - group["target"][()]
+            for name, channels in (("p", slice(0, 1)), ("shear", slice(1, 4))):
+                row = rows[group.attrs["case"]]
+                sizes = np.linalg.norm(error[:, channels], axis=1)
+                relative = np.linalg.norm(sizes) / np.linalg.norm(true[:, channels])
+                assert float(row[f"{name}_relative_l2"]) == pytest.approx(relative, rel=1e-5)
+                assert float(row[f"{name}_max_error"]) == pytest.approx(sizes.max(), rel=1e-5)
+    for name, errors in fields.items():
+        mean = np.mean([float(row[f"{name}_mae"]) for row in rows.values()])
+        assert errors["mae"] == pytest.approx(mean)
+        largest = max(float(row[f"{name}_max_error"]) for row in rows.values())
+        assert errors["largest_error"] == pytest.approx(largest)
     layout = json.loads((output / "checkpoints/best/layout.json").read_text())
     assert layout["mesh"] == {
         "location": "points",

@@ -164,6 +164,11 @@ class MeshFolder(FieldReader):
             )
         return given
 
+    @property
+    def names(self) -> list[str]:
+        """Of the cases of this reader's part."""
+        return [self.cases[index].name for index in self.indices]
+
     def n_points(self, index: int) -> int:
         """Of a case, points or cells."""
         case = self.cases[index]

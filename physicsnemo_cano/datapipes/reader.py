@@ -159,6 +159,11 @@ class FieldReader(Reader):
         """
         return None
 
+    @property
+    def names(self) -> list[str] | None:
+        """Names of this reader's samples, for tables and figures; ``None`` where they have none."""
+        return None
+
     def sizes(self) -> list[int] | None:
         """Number of points of each of this reader's samples.
 

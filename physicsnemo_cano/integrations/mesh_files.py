@@ -28,7 +28,8 @@ def read_mesh(file: Path) -> pyvista.DataSet:
     """Read a file as one surface or one unstructured mesh.
 
     Structured meshes become unstructured. Of a ``.vtm`` file all blocks are joined, in its order,
-    with the fields that all of them have; points on their borders stay double.
+    with the fields that all of them have; points on their borders stay double. Volumes and surfaces
+    in one such file are refused: the boundary would count twice.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def read_mesh(file: Path) -> pyvista.DataSet:
     ImportError
         If pyvista is not installed.
     ValueError
-        If the file is incomplete, of another kind, or holds no mesh.
+        If the file is incomplete, of another kind, or holds no mesh or no single one.
     """
     try:
         import pyvista
@@ -52,9 +53,11 @@ def read_mesh(file: Path) -> pyvista.DataSet:
         raise ImportError(
             "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
         ) from error
-    meshes = [_unstructured(_read(part), part) for part in _parts(file)]
+    parts = _parts(file)
+    meshes = [_unstructured(_read(part), part) for part in parts]
     if len(meshes) == 1:
         return meshes[0]
+    _refuse_mixed(file, parts, meshes)
     kinds = {type(mesh).__name__ for mesh in meshes}
     if kinds == {"PolyData"}:
         return meshes[0].append_polydata(*meshes[1:])
@@ -97,6 +100,23 @@ def blocks_of(file: Path) -> list[Path]:
         return [part for part in _parts(file) if part != file]
     except (OSError, ValueError):
         return []
+
+
+def _refuse_mixed(file: Path, parts: list[Path], meshes: list[pyvista.DataSet]) -> None:
+    solid = [mesh.n_cells > 0 and mesh.GetMaxSpatialDimension() == 3 for mesh in meshes]
+    filled = [mesh.n_cells > 0 for mesh in meshes]
+    volumes = [part.name for part, is_solid in zip(parts, solid, strict=True) if is_solid]
+    others = [
+        part.name
+        for part, is_solid, has_cells in zip(parts, solid, filled, strict=True)
+        if has_cells and not is_solid
+    ]
+    if volumes and others:
+        raise ValueError(
+            f"{file} holds volumes ({', '.join(volumes)}) beside surfaces ({', '.join(others)}), "
+            "expected blocks of one kind: choose the files of one, such as files=*.vtu or "
+            "files=*.vtp, or save those blocks alone"
+        )
 
 
 def _unstructured(mesh: pyvista.DataSet, file: Path) -> pyvista.DataSet:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from physicsnemo.distributed import DistributedManager
 from tensordict import TensorDict
 
 from physicsnemo_cano.datapipes import FieldReader
-from physicsnemo_cano.losses import LOSSES, relative_l2
+from physicsnemo_cano.losses import LOSSES, field_errors, fields_of, relative_l2
 from physicsnemo_cano.recipe.batches import collate
 from physicsnemo_cano.recipe.distributed import gather
 from physicsnemo_cano.recipe.forward import bare
@@ -37,11 +37,14 @@ class Evaluation:
         What else was asked for, (n,) each, in physical units.
     predictions : list of numpy.ndarray
         n targets (N, C), in physical units, without padding; or none.
+    fields : dict of str to dict of str to numpy.ndarray
+        With predictions, of each field its errors by name, (n,) each; see :func:`.field_errors`.
     """
 
     errors: np.ndarray
     metrics: dict[str, np.ndarray]
     predictions: list[np.ndarray]
+    fields: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
 
 @torch.no_grad()
@@ -65,7 +68,7 @@ def evaluate(
     metrics : sequence of str, optional
         Names of losses to measure beside the relative L2 error.
     keep_predictions : bool, optional, default=False
-        Whether to collect the predictions too.
+        Whether to collect the predictions, and the errors by field, too.
 
     Returns
     -------
@@ -84,7 +87,8 @@ def evaluate(
         order = sorted(order, key=sizes.__getitem__)
     mine = order[dist.rank :: dist.world_size]
     batch_size = max(1, batch_size // dist.world_size)
-    rows: list[tuple[int, list[float], np.ndarray | None]] = []
+    rows: list[tuple[int, list[float], np.ndarray | None, dict]] = []
+    fields = fields_of([channel.name for channel in dataset.reader.targets])
     broken: list[tuple[int, int]] = []
     indices = iter(mine)
     for batch in DataLoader(dataset, batch_size=batch_size, sampler=mine, collate_fn=collate):
@@ -93,23 +97,39 @@ def evaluate(
         values = [errors] + [LOSSES[name](prediction.double(), target, mask) for name in metrics]
         for k, row in enumerate(torch.stack([v.double() for v in values], 1).tolist()):
             index = next(indices)
-            field = prediction[k] if mask is None else prediction[k][mask[k]]
-            rows.append((index, row, field.cpu().numpy() if keep_predictions else None))
+            real = slice(None) if mask is None else mask[k]
+            given, true = prediction[k][real], target[k][real]
+            by_field = {}
+            if keep_predictions:
+                frames = (f.unflatten(-1, (-1, predict.d_u)) for f in (given, true))
+                weights = batch.get("weights", None)
+                by_field = field_errors(
+                    *frames, fields, None if weights is None else weights[k][real]
+                )
+            kept = given.cpu().numpy() if keep_predictions else None
+            rows.append((index, row, kept, by_field))
             if not np.isfinite(row[0]):
-                broken.append((index, _first_broken_frame(field, predict.d_u)))
+                broken.append((index, _first_broken_frame(given, predict.d_u)))
     rows, broken = sorted(gather(rows), key=lambda row: row[0]), sorted(gather(broken))
     if broken:
-        frames = target.shape[-1] > predict.d_u
-        named = [f"{i} from step {frame} on" if frames else str(i) for i, frame in broken[:10]]
+        series, names = target.shape[-1] > predict.d_u, dataset.reader.names or range(len(rows))
+        named = [
+            f"{names[i]}{f' from step {step} on' if series else ''}" for i, step in broken[:10]
+        ]
         raise FloatingPointError(
             f"The prediction of sample {', '.join(named)} ({len(broken)} of {len(rows)}) of "
             f"{dataset.reader.path} is not finite: the training diverged (try a lower training.lr)"
         )
-    table = np.array([row for _, row, _ in rows])
+    table = np.array([row for _, row, *_ in rows])
+    by_field = {
+        name: {key: np.array([row[-1][name][key] for row in rows]) for key in errors}
+        for name, errors in rows[0][-1].items()
+    }
     return Evaluation(
         table[:, 0],
         dict(zip(metrics, table[:, 1:].T, strict=True)),
-        [prediction for *_, prediction in rows] if keep_predictions else [],
+        [prediction for _, _, prediction, _ in rows] if keep_predictions else [],
+        by_field,
     )
 
 

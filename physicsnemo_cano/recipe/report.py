@@ -42,6 +42,8 @@ class Results:
         The lines of ``metrics.jsonl``.
     clusters : numpy.ndarray or None
         Assignments :math:`(H, N, K_c)` of the median sample's points to the last layer's clusters.
+    fields : dict of str to dict of str to numpy.ndarray
+        Errors by field; see :class:`.Evaluation`.
     """
 
     reader: FieldReader
@@ -50,6 +52,11 @@ class Results:
     metrics: dict[str, Any]
     history: list[dict[str, Any]] = field(default_factory=list)
     clusters: np.ndarray | None = None
+    fields: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    def name(self, index: int) -> str:
+        """A sample in words: its name, or its number."""
+        return self.reader.names[index] if self.reader.names else f"sample {index}"
 
     @property
     def median(self) -> int:
@@ -66,20 +73,24 @@ class Results:
 
         The HDF5 file has a group a sample (``0000``, …) with ``embedding``, ``target`` and
         ``prediction``, in the mesh's shape where there is one; of series the last axis holds one
-        frame after the other. The table has each sample's error, and for trajectories that of as
-        many steps as a training sample has.
+        frame after the other. The table has each sample's error, for trajectories that of as
+        many steps as a training sample has, and the errors of each field. Samples that have names
+        go by them.
 
         Parameters
         ----------
         folder : Path
             Where the files go.
         """
+        names = self.reader.names
         with replacing(folder / "predictions.h5") as draft, h5py.File(draft, "w") as file:
             file.attrs["coordinates"] = [str(channel) for channel in self.reader.coordinates]
             file.attrs["targets"] = [str(channel) for channel in self.reader.targets]
             for index, prediction in enumerate(self.predictions):
                 group = file.create_group(f"{index:04d}")
                 group.attrs["rel_l2"] = self.errors[index]
+                if names:
+                    group.attrs["case"] = names[index]
                 group["prediction"] = self.shaped(prediction)
                 group["target"] = self.field(index, "target")
                 group["embedding"] = self.field(index, "embedding")
@@ -88,9 +99,30 @@ class Results:
             columns = {"rel_l2": self.errors}
             if isinstance(self.reader, TrajectoryReader):
                 columns["rel_l2_short"] = self.horizon_errors(self.reader.n_output)
-            writer.writerow(["sample", *columns])
+            for name, errors in self.fields.items():
+                columns |= {f"{name}_{key}": values for key, values in errors.items()}
+            writer.writerow(["case" if names else "sample", *columns])
             rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-            writer.writerows((index, *row) for index, row in enumerate(rows))
+            rows = zip(names or range(len(self.errors)), rows, strict=True)
+            writer.writerows((name, *row) for name, row in rows)
+
+    def field_metrics(self) -> dict[str, dict[str, float | None]]:
+        """What ``metrics.json`` says of each field, as ``test_fields``.
+
+        Returns
+        -------
+        dict of str to dict of str to float or None
+            ``relative_l2``, ``relative_l2_weighted`` where there are weights, and ``mae``: means
+            over the samples, of relative errors over those where the field is not zero
+            everywhere. ``largest_error``: the largest of all samples.
+        """
+        found = {}
+        for name, errors in self.fields.items():
+            known = {key: values[np.isfinite(values)] for key, values in errors.items()}
+            largest = float(known.pop("max_error").max())
+            means = {k: float(v.mean()) if len(v) else None for k, v in known.items()}
+            found[name] = means | {"largest_error": largest}
+        return found
 
     def frame_errors(self) -> Float[np.ndarray, "n T"]:
         """Relative L2 error of every frame of a series on its own.
@@ -322,6 +354,22 @@ def device_name(device: torch.device) -> str:
     return f"CPU, {torch.get_num_threads()} threads"
 
 
+_OF_FIELDS = {
+    "relative_l2": "relative L2",
+    "relative_l2_weighted": "weighted",
+    "mae": "mean absolute",
+    "largest_error": "largest",
+}
+
+
+def _field_line(errors: dict[str, float | None]) -> str:
+    given = {key: text for key, text in _OF_FIELDS.items() if key in errors}
+    return ", ".join(
+        f"{text} {'none' if errors[key] is None else f'{errors[key]:.4g}'}"
+        for key, text in given.items()
+    )
+
+
 # Rows of the table that not every run has.
 _OPTIONAL = {
     "test_frame_rel_l2": "  of a single frame",
@@ -346,7 +394,7 @@ def table(metrics: dict[str, Any], folder: Path) -> str:
     str
         Of several lines.
     """
-    m = metrics
+    m, fields = metrics, metrics.get("test_fields", {})
     rows = [
         ("model", f"{m['model']}, {m['n_params']:,} parameters, seed {m['seed']}"),
         ("data", f"{m['benchmark']}, {m['data']}"),
@@ -358,6 +406,7 @@ def table(metrics: dict[str, Any], folder: Path) -> str:
         ),
         *((name, f"{m[key]:.5g}") for key, name in _OPTIONAL.items() if key in m),
         ("  of the mean training field", f"{m['mean_predictor_rel_l2']:.5f}"),
+        *((f"  {name}", _field_line(errors)) for name, errors in fields.items()),
         ("a prediction takes", f"{m['inference_ms_per_sample']:.2f} ms"),
         ("peak memory", f"{m['peak_memory_mb']:.0f} MB"),
         ("results", str(folder)),

@@ -263,7 +263,10 @@ def _report(
         "peak_memory_mb": peak_memory_mb(dist.device),
         "device": device_name(dist.device),
     }
-    results = Results(reader, found.errors, found.predictions, metrics, history)
+    results = Results(
+        reader, found.errors, found.predictions, metrics, history, fields=found.fields
+    )
+    metrics["test_fields"] = results.field_metrics()
     if reader.series:
         metrics["test_frame_rel_l2"] = float(results.frame_errors().mean())
     if isinstance(reader, TrajectoryReader):

@@ -49,8 +49,8 @@ def draw_results(results, folder: Path) -> None:
             else:
                 drawing = point_comparison(points, *fields, name=str(channel), coordinates=names)
             drawing.suptitle(
-                f"relative L2 error {results.errors[index]:.4f}, {title} of the test set "
-                f"({results.reader.source})"
+                f"relative L2 error {results.errors[index]:.4f}, {title} of the test set: "
+                f"{results.name(index)} ({results.reader.source})"
             )
             file = re.sub(r"\W+", "_", channel.name)
             save(drawing, folder / f"{file}_{title}.png")

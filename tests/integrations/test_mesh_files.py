@@ -138,6 +138,19 @@ def test_blocks(mixed, offset, tmp_path):
     assert len(blocks_of(tmp_path / "parts.vtm")) == 2
 
 
+def test_volumes_beside_surfaces_are_refused(tmp_path):
+    parts = pyvista.MultiBlock()
+    parts["internal"] = pyvista.ImageData(dimensions=(3, 3, 3)).cast_to_unstructured_grid()
+    parts["walls"] = parts["internal"].extract_surface(algorithm="dataset_surface")
+    parts.save(tmp_path / "case.vtm")
+    message = r"holds volumes \(case_0\.vtu\) beside surfaces \(case_1\.vtp\).*files=\*\.vtp"
+    with pytest.raises(ValueError, match=message):
+        read_mesh(tmp_path / "case.vtm")
+    parts["walls"] = parts["internal"].copy()
+    parts.save(tmp_path / "volumes.vtm")
+    assert read_mesh(tmp_path / "volumes.vtm").n_cells == 16
+
+
 def test_blocks_that_are_not_there(tmp_path):
     blocks().save(tmp_path / "parts.vtm")
     lost = blocks_of(tmp_path / "parts.vtm")[1]

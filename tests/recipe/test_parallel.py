@@ -54,6 +54,9 @@ def test_metrics_equal_those_of_one_process(runs):
     for key, value in one.items():
         if isinstance(value, float):
             assert two[key] == pytest.approx(value, rel=1e-4), key
+        elif key == "test_fields":
+            for name, errors in value.items():
+                assert two[key][name] == pytest.approx(errors, rel=1e-4), name
         else:
             assert two[key] == value, key
     assert len(history(runs / "two")) == 2
