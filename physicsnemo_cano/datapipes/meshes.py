@@ -40,7 +40,8 @@ class MeshFolder(FieldReader):
         Fields that are known beforehand.
     parameters : str, Path or sequence of str, optional
         Numbers of each case: a CSV file, in ``root`` or else from here, whose first column is the
-        case's name, or names of field data. They are one token for all points; with ``inputs`` or ``normals`` they stand at each.
+        case's name, or names of field data. They are one token for all points; with ``inputs``
+        or ``normals`` they stand at each.
     normals : bool, optional, default=False
         Whether the surface's unit normals are an input.
     location : {"points", "cells"}, optional
