@@ -21,14 +21,17 @@ from physicsnemo_cano.datapipes.generation import generate, made_data, remove_pa
 from physicsnemo_cano.datapipes.matlab import write_matlab
 from physicsnemo_cano.datapipes.physgto import LISTS, write_trajectory
 from physicsnemo_cano.datapipes.reader import parts_of
+from physicsnemo_cano.integrations.mesh_files import write_surface
 
-__all__ = ["Generator", "TrajectoryGenerator", "option"]
+__all__ = ["Generator", "MeshGenerator", "TrajectoryGenerator", "option"]
 
 WRITERS = {
     ".h5": write_trajectory,
     ".npy": np.save,
     ".mat": write_matlab,
     ".txt": lambda stream, text: stream.write(text.encode()),
+    ".csv": lambda stream, text: stream.write(text.encode()),
+    ".vtp": write_surface,
     ".json": lambda stream, record: stream.write(json.dumps(record, indent=1).encode()),
 }
 VERSION = version("physicsnemo-cano")
@@ -360,7 +363,32 @@ class Generator:
         return Path(inspect.getfile(cls.draw))
 
 
-class TrajectoryGenerator(Generator):
+class FileGenerator(Generator):
+    """A generator that writes a file a sample.
+
+    Attributes
+    ----------
+    sample_file : str
+        Name of a sample's file, to be formatted with its number.
+    kept : tuple of str
+        Arrays of `solve` that `layout` is given, beside the file that holds the others.
+    """
+
+    sample_file: ClassVar[str]
+    kept: ClassVar[tuple[str, ...]] = ()
+
+    def part(self, rngs, directory):
+        """Write a batch's files."""
+        arrays = self.sample(rngs)
+        beside = {name: arrays.pop(name) for name in ("draws", *self.kept)}
+        for row, rng in enumerate(rngs):
+            (k,) = rng.bit_generator.seed_seq.spawn_key  # see `sample_rng`
+            content = {name: array[row] for name, array in arrays.items()}
+            save_as(directory / self.sample_file.format(k), content)
+        return beside
+
+
+class TrajectoryGenerator(FileGenerator):
     """A generator of PhysGTO's container: a HDF5 file a trajectory, and lists of them.
 
     ``solve`` returns what `write_trajectory` takes.
@@ -372,20 +400,39 @@ class TrajectoryGenerator(Generator):
     """
 
     files = LISTS
+    sample_file = "trajectory_{:04d}.h5"
     published: ClassVar[tuple[int, int]]
-
-    def part(self, rngs, directory):
-        """Write a batch's files."""
-        arrays = self.sample(rngs)
-        draws = arrays.pop("draws")
-        for row, rng in enumerate(rngs):
-            (k,) = rng.bit_generator.seed_seq.spawn_key  # see `sample_rng`
-            save_as(directory / _trajectory(k), {name: a[row] for name, a in arrays.items()})
-        return {"draws": draws}
 
     def layout(self, arrays):
         """The lists."""
-        return ["\n".join(map(_trajectory, p)) for p in parts_of(self.count, *self.published)]
+        return [
+            "\n".join(map(self.sample_file.format, part))
+            for part in parts_of(self.count, *self.published)
+        ]
+
+
+class MeshGenerator(FileGenerator):
+    """A generator of a folder of surfaces, for `MeshFolder`: a .vtp file a case, and a table.
+
+    ``solve`` returns what `write_surface` takes, and ``parameters``, numbers of the case.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Their names.
+    """
+
+    files = ("cases.csv",)
+    sample_file = "case_{:04d}.vtp"
+    kept = ("parameters",)
+    parameters: ClassVar[tuple[str, ...]]
+
+    def layout(self, arrays):
+        """The table."""
+        lines = [("case", *self.parameters)]
+        for k, numbers in enumerate(arrays["parameters"].tolist()):
+            lines.append((Path(self.sample_file.format(k)).stem, *numbers))
+        return ["".join(",".join(map(str, line)) + "\n" for line in lines)]
 
 
 def save_as(path, content):
@@ -400,10 +447,6 @@ def save_as(path, content):
     """
     if not path.exists():
         save_new(path, lambda stream: WRITERS[path.suffix](stream, content))
-
-
-def _trajectory(k):
-    return f"trajectory_{k:04d}.h5"
 
 
 def _flag(name):

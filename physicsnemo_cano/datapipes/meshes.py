@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from physicsnemo_cano.datapipes.cases import Wanted, find_cases, refuse_faulty, survey
-from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split
+from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split, source_of
 from physicsnemo_cano.integrations.mesh_files import READABLE, absolute
 from physicsnemo_cano.integrations.meshes import MeshCloud
 from physicsnemo_cano.integrations.parameters import Parameters, names_of
@@ -39,8 +39,9 @@ class MeshFolder(FieldReader):
     inputs : sequence of str, optional
         Fields that are known beforehand.
     parameters : str, Path or sequence of str, optional
-        Numbers of each case: a CSV file, whose first column is the case's name, or names of field
-        data. They are one token for all points; with ``inputs`` or ``normals`` they stand at each.
+        Numbers of each case: a CSV file, in ``root`` or else from here, whose first column is the
+        case's name, or names of field data. They are one token for all points; with ``inputs``
+        or ``normals`` they stand at each.
     normals : bool, optional, default=False
         Whether the surface's unit normals are an input.
     location : {"points", "cells"}, optional
@@ -50,7 +51,8 @@ class MeshFolder(FieldReader):
     skip : sequence of str or str, optional
         Names of cases to leave out, or a file with a name a line.
     test : float, sequence of str or str, optional, default=0.2
-        The share of the cases that is for testing, or their names, or a file of names.
+        The share of the cases that is for testing, or their names, or a file of names. With 1 all
+        are, which an evaluation may want.
     test_seed : int, optional, default=0
         Of the order of the cases and so of the share for testing; it is not the training's seed,
         so that several seeds are tested on the same.
@@ -92,8 +94,10 @@ class MeshFolder(FieldReader):
             raise ValueError("targets: give the fields to predict, such as targets=[p]")
         if location not in (None, "points", "cells"):
             raise ValueError(f"location: choose from points, cells; got {location!r}")
-        if not isinstance(test, str | Sequence) and not 0 < test < 1:
-            raise ValueError(f"test: must be above 0 and below 1, or names; got {test}")
+        if not isinstance(test, str | Sequence) and not 0 < test <= 1:
+            raise ValueError(f"test: must be above 0 and at most 1, or names; got {test}")
+        if isinstance(parameters, str | Path) and root and (Path(root) / parameters).is_file():
+            parameters = Path(root) / parameters
         self._parameters = None if parameters is None else Parameters(parameters)
         self._normals, self._location, self._files = normals, location, files
         self._skip, self._test, self._test_seed = skip, test, test_seed
@@ -101,6 +105,8 @@ class MeshFolder(FieldReader):
 
     def open(self) -> tuple[Sequence[int], Sequence[int]]:
         """Find the cases, look at each and divide them."""
+        if source_of(self.path) == "generated":
+            self.source = "generated"
         found = find_cases(self.path, self._files)
         if not found:
             raise FileNotFoundError(f"No mesh files {self._files} in {self.path}. {self.help}")
@@ -139,10 +145,10 @@ class MeshFolder(FieldReader):
         else:
             n_test = max(1, round(self._test * len(order)))
             train, test = order[n_test:], order[:n_test]
-        if not train or not test:
+        if not (train if self.split == "train" else test):
             raise ValueError(
                 f"{self.path}: of {len(names)} cases {len(train)} are for training and {len(test)} "
-                "for testing, expected some for both; change test"
+                f"for testing, expected some for {self.split}ing; change test"
             )
         return train, test
 

@@ -9,9 +9,11 @@ import contextlib
 import os
 import warnings
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
 
 if TYPE_CHECKING:
     import pyvista
@@ -47,13 +49,7 @@ def read_mesh(file: Path) -> pyvista.DataSet:
     ValueError
         If the file is incomplete, of another kind, or holds no mesh or no single one.
     """
-    try:
-        import pyvista
-    except ImportError as error:
-        raise ImportError(
-            "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
-        ) from error
-    parts = _parts(file)
+    pyvista, parts = _pyvista(), _parts(file)
     meshes = [_unstructured(_read(part), part) for part in parts]
     if len(meshes) == 1:
         return meshes[0]
@@ -62,6 +58,47 @@ def read_mesh(file: Path) -> pyvista.DataSet:
     if kinds == {"PolyData"}:
         return meshes[0].append_polydata(*meshes[1:])
     return pyvista.MultiBlock(meshes).combine(merge_points=False)
+
+
+def _pyvista():
+    try:
+        import pyvista
+    except ImportError as error:
+        raise ImportError(
+            "Mesh files need pyvista: pip install physicsnemo-cano[meshes]"
+        ) from error
+    return pyvista
+
+
+def write_surface(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
+    r"""Write triangles and fields as a ``.vtp`` file.
+
+    Parameters
+    ----------
+    stream : binary file
+        To be written.
+    arrays : mapping of str to numpy.ndarray
+        ``points`` :math:`(N, 3)` and ``faces`` :math:`(F, 3)`; all others are fields of the
+        faces, :math:`(F, \dots)`, or else field data.
+
+    Raises
+    ------
+    ImportError
+        If pyvista is not installed.
+    """
+    pyvista = _pyvista()
+    from vtkmodules.vtkIOXML import vtkXMLPolyDataWriter
+
+    mesh = pyvista.PolyData.from_regular_faces(arrays["points"], arrays["faces"])
+    for name in sorted(arrays.keys() - {"points", "faces"}):
+        of_faces = len(arrays[name]) == len(arrays["faces"])
+        (mesh.cell_data if of_faces else mesh.field_data)[name] = arrays[name]
+    writer = vtkXMLPolyDataWriter()
+    writer.SetInputData(mesh)
+    writer.WriteToOutputStringOn()
+    writer.SetDataModeToBinary()
+    writer.Write()
+    stream.write(writer.GetOutputString().encode())
 
 
 def _parts(file: Path) -> list[Path]:

@@ -227,9 +227,9 @@ def test_shares_and_names_for_testing(tmp_path):
     (tmp_path / "test.txt").write_text("case_4\n\ncase_5\n")
     assert set(names(test=str(tmp_path / "test.txt"))[1]) == {"case_4", "case_5"}
     for options, message in (
-        ({"test": 1.0}, "test: must be above 0 and below 1"),
+        ({"test": 1.5}, "test: must be above 0 and at most 1"),
         ({"test": ["case_99"]}, "test: .* has no cases case_99, only case_0, "),
-        ({"test": []}, "10 are for training and 0 for testing"),
+        ({"test": [], "split": "test"}, "10 are for training and 0 for testing"),
         ({"skip": ["body"]}, "skip: .* has no cases body"),
         ({"location": "faces"}, "choose from points, cells"),
         ({"files": "*.stl"}, r"No mesh files \*\.stl"),

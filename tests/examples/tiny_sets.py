@@ -3,9 +3,12 @@
 
 """What a tiny set of each generator is made with, and what its reader and provenance say."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from examples.airfoil.generate import AirfoilSet
+from examples.bodies.generate import BodySet
 from examples.composite.generate import CompositeSet
 from examples.darcy.generate import DarcySet
 from examples.elasticity.generate import ElasticitySet
@@ -18,12 +21,13 @@ from examples.pipe_turbulence.generate import PipeTurbulenceSet
 from examples.plasticity.generate import PlasticitySet
 from physicsnemo_cano import datapipes
 from physicsnemo_cano.datapipes.generator import Generator
+from physicsnemo_cano.datapipes.meshes import MeshFolder
 
 
 @dataclass
 class Tiny:
     generator: type[Generator]
-    reader: type[datapipes.FieldReader]
+    reader: Callable[..., datapipes.FieldReader]  # of a folder and a split
     counts: str
     options: str
     split: tuple[int, int]  # samples for training and for testing
@@ -43,6 +47,14 @@ TINY = {
         "--shape 57 13",
         (2, 0),
         {"mach": 0.8, "redrawn": "none"},
+    ),
+    "bodies": Tiny(
+        BodySet,
+        partial(MeshFolder, targets=["traction"], parameters="cases.csv", weights=True),
+        "--n-samples 5",
+        "--points 20 40",
+        (4, 1),
+        {"viscosity": 1.0, "speed": 1.0},
     ),
     "composite": Tiny(CompositeSet, datapipes.Composite, "--n-samples 2", "--shape 4 3 2", (2, 0)),
     "darcy": Tiny(
