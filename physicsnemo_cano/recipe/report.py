@@ -55,7 +55,17 @@ class Results:
     fields: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def name(self, index: int) -> str:
-        """A sample in words: its name, or its number."""
+        """A sample in words: its name, or its number.
+
+        Parameters
+        ----------
+        index : int
+            Of the sample.
+
+        Returns
+        -------
+        str
+        """
         return self.reader.names[index] if self.reader.names else f"sample {index}"
 
     @property
