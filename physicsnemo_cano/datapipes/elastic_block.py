@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int
 
-from physicsnemo_cano.datapipes.files import check_samples, check_shapes, map_arrays
+from physicsnemo_cano.datapipes.files import check_samples, map_arrays
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.datapipes.reader import Channel, FieldReader, Split
 
@@ -21,6 +20,7 @@ _FILES = {
     "params.npy": ("n", 11),
     "snapshots.npy": ("n", 2 * _N_NODES),
     "coords.npy": (2, _N_NODES),
+    "triangles.npy": ("m", 3),
 }
 
 
@@ -54,8 +54,8 @@ class ElasticBlock(FieldReader):
     targets = (Channel("displacement x"), Channel("displacement y"))
     source = "published"
     help = (
-        f"Expected a folder with {', '.join(_FILES)} and triangles.npy, such as "
-        f'{FOLDER} of the package smithers 0.0.1 (pip install "physicsnemo-cano[data]")'
+        f"Expected a folder with {', '.join(_FILES)}, such as {FOLDER} of the package "
+        'smithers 0.0.1 (pip install "physicsnemo-cano[data]")'
     )
 
     def __init__(
@@ -72,9 +72,10 @@ class ElasticBlock(FieldReader):
 
     def open(self) -> tuple[range, range]:
         """Map the files."""
-        self._parameters, self._fields, points = map_arrays(self.path, _FILES, self.help).values()
+        arrays = map_arrays(self.path, _FILES, self.help, integers=["triangles.npy"])
+        self._parameters, self._fields, points, triangles = arrays.values()
         self._points = torch.from_numpy(np.array(points.T))
-        self.triangles = open_triangles(self.path, self.help)
+        self.triangles = triangles.astype(np.int64)
         self._weights = node_weights(self._points, cells=torch.from_numpy(self.triangles))
         n = len(self._fields)
         check_samples(n, _N_TEST + 1, self.path, self.help)
@@ -91,33 +92,3 @@ class ElasticBlock(FieldReader):
             "target": self._fields[index].reshape(2, -1).T,
             "weights": self._weights,
         }
-
-
-def open_triangles(folder: Path, hint: str) -> Int[np.ndarray, "M 3"]:
-    """The triangles of a set of smithers, read from ``triangles.npy``.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the file is.
-    hint : str
-        What is expected and how to get it, for the messages.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of int64, :math:`(M, 3)`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it holds no triangles.
-    """
-    file = folder / "triangles.npy"
-    if not file.is_file():
-        raise FileNotFoundError(f"{folder} lacks triangles.npy. {hint}")
-    triangles = np.load(file)
-    check_shapes({"triangles": triangles.shape}, {"triangles": ("m", 3)}, file, hint)
-    return triangles.astype(np.int64)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,9 @@ def check_samples(n: int, least: int, where: Path, hint: str) -> None:
         raise ValueError(f"{where} holds {n} samples, expected at least {least}. {hint}")
 
 
-def map_arrays(folder: Path, expected: Shapes, hint: str) -> dict[str, np.ndarray]:
+def map_arrays(
+    folder: Path, expected: Shapes, hint: str, integers: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
     """Map the ``.npy`` files of a folder; nothing is loaded.
 
     Parameters
@@ -157,11 +159,13 @@ def map_arrays(folder: Path, expected: Shapes, hint: str) -> dict[str, np.ndarra
         Names of the files and shapes, as for :func:`check_shapes`.
     hint : str
         What is expected and how to get it, for the messages.
+    integers : sequence of str, optional
+        Those that need not be of a floating dtype.
 
     Returns
     -------
     dict of str to numpy.ndarray
-        Read-only, of a floating dtype, by name of the file.
+        Read-only, by name of the file.
 
     Raises
     ------
@@ -185,13 +189,14 @@ def map_arrays(folder: Path, expected: Shapes, hint: str) -> dict[str, np.ndarra
                 f"{folder / name} is an .npz archive of {sorted(array)} under the name of an .npy "
                 f"file: save the one array with numpy.save. {hint}"
             )
-        check_real(array.dtype, folder / name, hint)
+        if name not in integers:
+            check_real(array.dtype, folder / name, hint)
         arrays[name] = array
     check_shapes({name: array.shape for name, array in arrays.items()}, expected, folder, hint)
     return arrays
 
 
-def open_hdf5(file: Path, expected: Shapes, hint: str) -> h5py.File:
+def open_hdf5(file: Path, expected: Shapes, hint: str, integers: Sequence[str] = ()) -> h5py.File:
     """Open an HDF5 file whose datasets have the expected shapes.
 
     Parameters
@@ -202,6 +207,8 @@ def open_hdf5(file: Path, expected: Shapes, hint: str) -> h5py.File:
         Names of the datasets and shapes, as for :func:`check_shapes`.
     hint : str
         What is expected and how to get it, for the messages.
+    integers : sequence of str, optional
+        Those that need not be of a floating dtype.
 
     Returns
     -------
@@ -216,14 +223,15 @@ def open_hdf5(file: Path, expected: Shapes, hint: str) -> h5py.File:
         stream = h5py.File(file, "r")
     except OSError as error:
         raise ValueError(f"{file} is no HDF5 file ({error}). {hint}") from error
-    check_shapes(
-        {name: getattr(item, "shape", "(a group)") for name, item in stream.items()},
-        expected,
-        file,
-        hint,
-    )
-    for name in expected:
-        check_real(stream[name].dtype, f"{file}: {name}", hint)
+    try:
+        shapes = {name: getattr(item, "shape", "(a group)") for name, item in stream.items()}
+        check_shapes(shapes, expected, file, hint)
+        for name in expected:
+            if name not in integers:
+                check_real(stream[name].dtype, f"{file}: {name}", hint)
+    except ValueError:
+        stream.close()
+        raise
     return stream
 
 

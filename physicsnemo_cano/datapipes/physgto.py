@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from physicsnemo_cano.datapipes.files import check_real, check_samples, check_shapes, locate
+from physicsnemo_cano.datapipes.files import check_samples, locate, open_hdf5
 from physicsnemo_cano.datapipes.quadrature import node_weights
 from physicsnemo_cano.datapipes.reader import source_of
 from physicsnemo_cano.datapipes.trajectories import TrajectoryReader
@@ -104,19 +104,12 @@ class PhysGTOReader(TrajectoryReader):
         """Shapes of a file's datasets, which are checked at the first call."""
         if index in self._shapes:
             return self._shapes[index]
-        file = self._files[index]
         conditions = (len(self.statics) - self.n_types,)
         expected = {"node_pos": ("N", 2), "cells": ("M", 3), "node_type": ("N",), "t": ("T", 1)}
         expected |= {"conditions": conditions} | dict.fromkeys(self.datasets, ("T", "N"))
-        try:
-            stream = h5py.File(file)
-        except OSError as error:
-            raise ValueError(f"{file} is no HDF5 file ({error}). {self.help}") from error
-        with stream:
-            found = {name: getattr(item, "shape", "(a group)") for name, item in stream.items()}
-            check_shapes(found, expected, file, self.help)
-            for name in ("node_pos", "conditions", *self.datasets):
-                check_real(stream[name].dtype, f"{file}: {name}", self.help)
+        integers = ("cells", "node_type", "t")
+        with open_hdf5(self._files[index], expected, self.help, integers) as stream:
+            found = {name: stream[name].shape for name in expected}
         return self._shapes.setdefault(index, found)
 
     def n_frames(self, index: int) -> int:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The physicsnemo-cano authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readers of PhysGTO's container: lists, windows, tested frames, weights, what is refused."""
+"""Readers of PhysGTO's container: lists, tested frames, what is read of a file."""
 
 import tracemalloc
 
@@ -42,25 +42,6 @@ def folder(tmp_path):
     (tmp_path / "train.txt").write_text("a.h5\n\nb.h5\nc.h5\n")
     (tmp_path / "test.txt").write_text("d.h5")
     return tmp_path
-
-
-def test_samples_are_the_files(folder):
-    train, test = HeatTransfer(folder, windows=2), HeatTransfer(folder, "test")
-    assert (len(train), len(test), train.source) == (6, 1, "published")
-    for index in range(6):
-        number, n = index // 2, list(SIZES.values())[index // 2] ** 2
-        sample, _ = train[index]
-        expected = trajectory(number, list(SIZES.values())[number])
-        np.testing.assert_allclose(sample["embedding"], expected["node_pos"], rtol=1e-6)
-        np.testing.assert_array_equal(train.cells(index), expected["cells"])
-        first = int(sample["fx"][0, 0]) - 1000 * number
-        window = np.stack([expected["u"], expected["v"]], -1)[first : first + 10]
-        window = window.astype(np.float32).swapaxes(0, 1).reshape(n, 20)
-        np.testing.assert_array_equal(sample["fx"][:, :10], window[:, :10])
-        np.testing.assert_array_equal(sample["target"], window[:, 10:])
-        np.testing.assert_array_equal(sample["fx"][:, 10:15], np.eye(5)[np.arange(n) % 5])
-        conditions = np.tile(expected["conditions"].astype(np.float32), (n, 1))
-        np.testing.assert_array_equal(sample["fx"][:, 15:], conditions)
 
 
 def test_a_test_has_fifty_frames_from_the_first_on(folder):
@@ -112,13 +93,6 @@ def test_memory_does_not_grow_with_the_number_of_files(tmp_path, split):
     assert peaks[1] - peaks[0] < N_FRAMES * 30**2 * 4  # bytes of one field of one file
 
 
-def test_weights_sum_to_the_area(folder):
-    for sample, _ in (HeatTransfer(folder, weights=True)[i] for i in range(3)):
-        assert sample["weights"].sum().item() == pytest.approx(4, rel=1e-6)
-    plain, _ = HeatTransfer(folder)[0]
-    assert set(plain.keys()) == {"embedding", "fx", "target"}
-
-
 def test_lists_of_other_machines_and_absolute_paths(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("lists")
     (other / "train.txt").write_text(f"{folder}/a.h5\n/their/data/train/b.h5\n")
@@ -139,31 +113,14 @@ def test_lists_of_other_machines_and_absolute_paths(folder, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("u", None, r"b\.h5 holds .*expected .*u \(T, N\)"),
-        ("v", np.zeros((N_FRAMES, 24)), r"b\.h5 holds .*v \(70, 24\)"),
-        ("conditions", np.zeros(4), r"expected .*conditions \(5,\)"),
-        ("u", np.zeros((N_FRAMES, 25), int), r"b\.h5: u holds int64, expected float"),
         ("cells", np.array([[1, 2, 25]]), r"b\.h5: cells holds 1 to 25, expected .* 0 to 24"),
         ("node_type", np.full(25, 5), r"node_type holds 5 to 5, expected .* 0 to 4"),
         ("node_type", np.full(25, 0.5), r"node_type holds 0\.5 to 0\.5, expected whole"),
     ],
 )
-def test_what_does_not_fit_is_named(folder, name, value, message):
+def test_numbers_of_nodes_and_kinds_are_in_their_ranges(folder, name, value, message):
     with h5py.File(folder / "b.h5", "a") as stream:
         del stream[name]
-        if value is not None:
-            stream[name] = value
+        stream[name] = value
     with pytest.raises(ValueError, match=message):
         HeatTransfer(folder)[1]
-
-
-def test_files_that_are_none(folder):
-    (folder / "b.h5").write_text("no")
-    with pytest.raises(ValueError, match=r"b\.h5 is no HDF5 file"):
-        HeatTransfer(folder)[1]
-    (folder / "test.txt").write_text("\n")
-    with pytest.raises(ValueError, match=r"test\.txt holds 0 samples, expected at least 1"):
-        HeatTransfer(folder)
-    (folder / "test.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"No test\.txt in .*generate\.py"):
-        HeatTransfer(folder)

@@ -48,14 +48,3 @@ def test_the_mesh_is_a_grid_with_a_cold_border(folder):
     for border in (field[0], field[-1], field[:, 0], field[:, -1]):
         assert not border.any()
     assert field[1:-1, 1:-1].any(-1).all()
-
-
-def test_windows_are_cut_from_their_runs(folder):
-    frames = np.load(folder / "snapshots.npy")
-    reader = UnsteadyHeat(folder, windows=2)
-    for index in (0, 1, 159):
-        sample, _ = reader[index]
-        sizes = torch.cat([sample["fx"][:, :5], sample["target"]], 1).double().norm(dim=0)
-        run = np.linalg.norm(frames[index // 2], axis=1)
-        distance = [np.abs(run[t : t + 10] - sizes.numpy()).max() for t in range(91)]
-        assert min(distance) < 1e-5
